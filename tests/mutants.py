@@ -187,7 +187,7 @@ MUTANTS = (
         tests=("tokens/test_encoding.py",),
     ),
     Mutant(
-        *("an array file may hold pickles", 8, "formats/tar/fields/values.py"),
+        *("an array file may hold pickles", 8, "formats/tar/field_values.py"),
         "return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)",
         "return np.lib.format.read_array(io.BytesIO(data), allow_pickle=True)",
         tests=("formats/fields/test_field_decoder.py",),

@@ -418,7 +418,7 @@ BAD: list[tuple[str, Rule, str, str]] = [
     (
         "audio imports kaldi",
         complain_of_flow,
-        "formats.audio.mix",
+        "formats.audio.audio_mix",
         "from seekable.formats.kaldi.holders import wave",
     ),
     ("kaldi imports tokens", complain_of_flow, "formats.kaldi.new", "import seekable.formats.tokens"),

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
         WorkerHung,
         WrongType,
     )
-    from seekable.formats.audio.decoder import audio
-    from seekable.formats.audio.mix import audio_mix
+    from seekable.formats.audio.audio_decoder import audio
+    from seekable.formats.audio.audio_mix import audio_mix
     from seekable.formats.lines.line_stream import open_stream
     from seekable.formats.shar.shar_writer import SharWriter
     from seekable.formats.tokens.tokenizing.parts import LossMask, Part
@@ -184,8 +184,8 @@ _HOMES = {
     "Storage": "storage.access",
     "Stream": "stream.stream",
     "Viewer": "viewer.viewer",
-    "audio": "formats.audio.decoder",
-    "audio_mix": "formats.audio.mix",
+    "audio": "formats.audio.audio_decoder",
+    "audio_mix": "formats.audio.audio_mix",
     "collate": "loader.collate",
     "concat": "dataset.combine",
     "distributed": "loader.arguments",

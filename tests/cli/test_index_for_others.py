@@ -17,8 +17,8 @@ from tests.formats.lhotse_indexes import index_of_lines, numbers
 
 import seekable as sk
 from seekable.errors import IndexStale
-from seekable.formats.shar import other_indexes
-from seekable.formats.shar.other_indexes import write_index
+from seekable.formats.shar import index_files as other_indexes
+from seekable.formats.shar.index_files import write_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -156,8 +156,8 @@ def test_pages_are_looked_for_many_at_a_time(hub: Hub, env: dict[str, str], warm
     data = parquet(6000, 0, **pages)
     hub.repos["me/web"].commit({"train.parquet": data})
     told = warm.run(
-        "from seekable.formats.tables import table_ranges\n"
-        "table_ranges._LARGE_BYTES = 1 << 20\n"
+        "from seekable.formats.tables import table_reading\n"
+        "table_reading._LARGE_BYTES = 1 << 20\n"
         f"{OPEN} opened = fetcher.fetcher().report(); text = ds[5999]['text']\n"
         "report = fetcher.fetcher().report()\n"
         "tell([text, report.requests - opened.requests, report.waits - opened.waits])",

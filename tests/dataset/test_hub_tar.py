@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.hub import Repo
 
-from seekable.formats.shar.other_indexes import write_index
+from seekable.formats.shar.index_files import write_index
 from seekable.storage.addresses import UNIT_BYTES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
 from seekable._optional import optional
-from seekable.formats.shar.shar_audio import audio_form, encoded_audio, num_samples
+from seekable.formats.shar.shar_cuts import audio_form, encoded_audio, num_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -288,10 +288,10 @@ def test_wav_has_the_bytes_of_soundfile(samples: NDArray[Any], rate: int) -> Non
 def test_a_package_that_is_missing_is_named(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package, module in (("soundfile", "shar_audio"), ("lilcom", "shar_payloads")):
+    for package in ("soundfile", "lilcom"):
         monkeypatch.setitem(sys.modules, package, None)
         proxy = optional(package, extra="audio")
-        monkeypatch.setattr(f"seekable.formats.shar.{module}.{package}", proxy)
+        monkeypatch.setattr(f"seekable.formats.shar.shar_cuts.{package}", proxy)
     field = "vector" if kind == "lilcom" else "recording"
     given = cut(0, custom={"vector": {**VECTOR, "data": np.arange(3.0)}})
     writer = sk.SharWriter(tmp_path, {field: kind}, include_cuts=False, compress_jsonl=False)

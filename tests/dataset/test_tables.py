@@ -21,7 +21,7 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
-from seekable.formats.tables.parquet.table import ParquetTable
+from seekable.formats.tables.parquet.parquet_format import ParquetTable
 from seekable.nodes.columns.decode_column import DECODED, DECODERS, numpy_values, python_values
 from seekable.storage.memory import Cache
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.formats.file_format import UnwritableRecord
-from seekable.formats.tables.arrow_table import Columns
+from seekable.formats.tables.arrow_table import RecordColumns
 from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
 from seekable.writing.preview import looked_at
 
@@ -70,7 +70,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(records=tables())
 def test_values_come_back_as_they_were(records: list[dict[str, Any]]) -> None:
     schema = pa.schema([(name, type_of([record[name] for record in records])) for name in records[0]])
-    table = Columns(schema, inferred=True).table(records)
+    table = RecordColumns(schema, inferred=True).table(records)
     assert table.to_pylist() == records
     assert table.schema == schema
     table.validate(full=True)
@@ -345,7 +345,7 @@ def test_a_schema_with_a_column_twice_or_one_that_parquet_lacks_is_refused(tmp_p
 
 
 def test_the_place_of_a_misfit_is_told_from_the_end() -> None:
-    columns = Columns(pa.schema({"n": pa.int64()}), inferred=True)
+    columns = RecordColumns(pa.schema({"n": pa.int64()}), inferred=True)
     with pytest.raises(UnwritableRecord) as caught:
         columns.table([{"n": 1}, {"n": "x"}, {"n": 3}])
     assert caught.value.back == 2

@@ -16,7 +16,7 @@ from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.thrift import wider
 
 import seekable as sk
-from seekable.formats.shar.shar_audio import audio_form
+from seekable.formats.shar.shar_cuts import audio_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

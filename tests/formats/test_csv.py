@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from tests.formats.splitter import BOM
 
 import seekable as sk
-from seekable.formats.lines.csv import CsvScanner, csv_records, record_span
-from seekable.formats.lines.csv_dialect import Dialect, dialect_of
+from seekable.formats.lines.csv import CsvScanner, Dialect, csv_records, dialect_of, record_span
 from seekable.index.finder import ByteSource
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.formats.lines.json_fields import JsonFields
-from seekable.formats.lines.line_source import LineDecoder, decoder_named, only_field, some_fields
+from seekable.formats.lines.line_source import JsonFields, LineDecoder, decoder_named, only_field, some_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +107,7 @@ def decoded(decoder: LineDecoder, line: bytes) -> Any:
 @given(st.integers(4000, 4700), st.integers(0, 9000), st.sampled_from([b"", b"-"]))
 def test_an_integer_with_too_many_digits_is_refused_in_each_field(digits: int, at: int, sign: bytes) -> None:
     line = b'{"pad": "%s", "id": %s%s, "text": 7}' % (b"x" * at, sign, b"8" * digits)
-    of_text = JsonFields.of(["text"])
+    of_text = JsonFields(["text"])
     if outcome(msgspec.json.decode, line) is ValueError:
         assert outcome(of_text.decode, line) is ValueError
     else:
@@ -117,11 +116,11 @@ def test_an_integer_with_too_many_digits_is_refused_in_each_field(digits: int, a
 
 
 def test_a_record_without_a_field_is_whole() -> None:
-    of_both = JsonFields.of(["a", "b"])
+    of_both = JsonFields(["a", "b"])
     lines = [b'{"a": 1, "c": 2}', b'{"c": 3, "b": 2, "a": 1}', b'{"c": 3}']
     expected = [{"a": 1, "c": 2}, {"b": 2, "a": 1}, {"c": 3}]
     assert list(map(of_both.decode, lines)) == expected
-    assert list(map(JsonFields.of([]).decode, lines)) == [{}, {}, {}]
+    assert list(map(JsonFields([]).decode, lines)) == [{}, {}, {}]
 
 
 @pytest.mark.parametrize("name", ["\ud800", "t\u00e9"])

@@ -14,7 +14,7 @@ from tests.formats.parquet.truth import Bytes, Kept, same, written
 from tests.fuzz.corpus import mutated
 
 import seekable as sk
-from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat, page_tables
 
 if TYPE_CHECKING:
     import random

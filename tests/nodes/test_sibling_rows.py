@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.sibling_rows import matched_rows
+from seekable.formats.tar.siblings import matched_rows
 
 
 @dataclass

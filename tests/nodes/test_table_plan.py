@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import seekable as sk
 from seekable.formats.tables.table_files import RowBlocks
-from seekable.formats.tables.table_plan import blocks_to_decode
+from seekable.formats.tables.table_reading import blocks_to_decode
 from seekable.nodes.columns.decode_column import DECODED
 
 if TYPE_CHECKING:

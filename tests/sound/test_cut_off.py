@@ -12,9 +12,8 @@ import soundfile
 from tests.sound.waves import encoded
 
 import seekable as sk
-from seekable.formats.audio.completeness import check_complete
-from seekable.formats.audio.mpeg import _frame
-from seekable.formats.audio.payload import BufferPayload
+from seekable.formats.audio.audio_bytes import BufferPayload
+from seekable.formats.audio.soundfile_formats import _frame, check_complete
 
 CHECKED = [
     *(("FLAC", "PCM_16"), ("MP3", None), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("AIFF", "PCM_16")),

@@ -15,8 +15,8 @@ import soundfile
 from tests.sound.waves import encoded, form, signal, wave
 
 import seekable as sk
-from seekable.formats.audio.decoder import AudioDecoder
-from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.audio.audio_decoder import AudioDecoder
+from seekable.formats.tar.field_decoders import checked_decode
 
 RATE = 16000
 SAMPLES = (signal(20000) * 32767).astype("<i2")

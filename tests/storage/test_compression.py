@@ -18,7 +18,7 @@ from tests.storage.compressing import SKIPPABLE, compressed, zst_frame
 import seekable as sk
 from seekable import kaldi
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.fields.field_decoder import field_decoder
+from seekable.formats.tar.field_decoders import field_decoder
 from seekable.storage.compression import compression_of, inflated, uncompressed_name
 
 if TYPE_CHECKING:

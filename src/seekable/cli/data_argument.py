@@ -18,7 +18,7 @@ from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
 from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.shar.shar_source import DataSource
-from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.field_decoders import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.index_location import Index
 from seekable.nodes.bases import leaves_of

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seekable.cli.data_argument import DataArgument
-    from seekable.formats.shar.other_indexes import Tool
+    from seekable.formats.shar.index_files import Tool
 
 
 EPILOG = examples(
@@ -213,7 +213,7 @@ def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: 
 
     from seekable.cli.output import write_document, write_line
     from seekable.errors import InvalidArgument
-    from seekable.formats.shar.other_indexes import files_to_index, one_path_twice, write_indexes
+    from seekable.formats.shar.index_files import files_to_index, one_path_twice, write_indexes
     from seekable.viewer.facts.json_documents import json_safe
 
     for address in (path for path in (*paths, folder or "") if "://" in path):

@@ -85,7 +85,7 @@ class Reading:
         """Check what needs no format.
 
         Raises:
-            WrongType: ``errors`` is no function, or ``version`` neither a text nor an integer.
+            WrongType: ``errors`` is not a function, or ``version`` neither a text nor an integer.
         """
         checked_version(self.version)
         if self.errors is not None and not callable(self.errors):
@@ -183,7 +183,7 @@ class Claim:
     """Its files, in the order of their records."""
 
     together: bool = True
-    """True if the files belong together, so that a sample of them is no dataset."""
+    """True if the files belong together, so that a sample of them is not a dataset."""
 
     columns: tuple[str, ...] | None = None
     """The only columns, if the source names them itself."""

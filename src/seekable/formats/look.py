@@ -65,11 +65,11 @@ class Look:
         self.spec = self.path[:colon]
         """What stands before the colon of a spec; empty without one. A path that exists is none."""
         self.rest = self.path[colon + 1 :] if colon else ""
-        """What stands behind it."""
+        """What follows it."""
 
     @property
     def asked(self) -> Asked:
-        """The source, where it is no dict."""
+        """The source, where it is not a dict."""
         assert not isinstance(self.source, Mapping)
         return self.source
 

@@ -110,7 +110,7 @@ def _loaded(point: EntryPoint) -> type[Format]:
 
     Raises:
         MissingDependency: it cannot be imported.
-        WrongType: it is no format.
+        WrongType: it is not a format.
         UnsupportedFormat: its card has another name or another home.
     """
     package = "" if point.dist is None else f" of the package {point.dist.name!r}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, BadValue, DataNotFound, WrongType
-from seekable.formats.audio.payload import BufferPayload, FilePayload, RangePayload
+from seekable.formats.audio.audio_bytes import BufferPayload, FilePayload, RangePayload
 from seekable.formats.audio.wave_file import wave_file
 from seekable.formats.kaldi.holders.wave import Wave
 from seekable.viewer.facts.key_paths import value_at
@@ -28,7 +28,7 @@ from seekable.viewer.facts.key_paths import value_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.formats.audio.payload import Payload
+    from seekable.formats.audio.audio_bytes import Payload
 
 HEAD_BYTES = 64
 """The number of first bytes that ``media_type`` looks at."""

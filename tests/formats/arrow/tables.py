@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from seekable.formats.tables.arrow.format import ArrowFormat
+from seekable.formats.tables.arrow.arrow_format import ArrowFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.tables.arrow.table import ArrowTable
+    from seekable.formats.tables.arrow.arrow_format import ArrowTable
 
 Kind = Literal["file", "stream"]
 Codec = Literal["lz4", "zstd"] | None

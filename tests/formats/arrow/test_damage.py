@@ -14,13 +14,13 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, UnsupportedFormat
-from seekable.formats.tables.arrow.format import ArrowFormat
+from seekable.formats.tables.arrow.arrow_format import ArrowFormat
 from seekable.formats.tables.arrow.ipc import blocks_of, read_footer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.formats.tables.arrow.table import ArrowTable
+    from seekable.formats.tables.arrow.arrow_format import ArrowTable
 
 KINDS: list[Kind] = ["file", "stream"]
 

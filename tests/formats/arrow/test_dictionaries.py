@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 from tests.formats.arrow.tables import opened, written
 
-from seekable.formats.tables.arrow.layout import find_layout
+from seekable.formats.tables.arrow.arrow_layout import find_layout
 
 
 def coded(*pairs: tuple[list[int], list[str]]) -> list[pa.RecordBatch]:

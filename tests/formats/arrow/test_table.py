@@ -20,7 +20,7 @@ from tests.formats.arrow.tables import Codec, Held, Kind, Pages, batch, opened, 
 from tests.thrift import some
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tables.arrow.format import ArrowFormat
+from seekable.formats.tables.arrow.arrow_format import ArrowFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

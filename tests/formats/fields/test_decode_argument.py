@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat, WrongType
-from seekable.formats.tar.fields.decode_argument import FieldDecoders, check_fields, checked_decode
-from seekable.formats.tar.fields.images import IMAGE_SPECS
+from seekable.formats.tar.field_decoders import FieldDecoders, check_fields, checked_decode
+from seekable.formats.tar.images import IMAGE_SPECS
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from PIL import Image
 from tests.formats.fields.samples import npy, npz, tenbin
 
 from seekable.errors import BadValue
-from seekable.formats.tar.fields.encode import encode_field
-from seekable.formats.tar.fields.field_decoder import field_decoder
+from seekable.formats.tar.field_decoders import field_decoder
+from seekable.formats.tar.tar_writer import encode_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

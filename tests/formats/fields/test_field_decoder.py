@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.formats.fields.samples import npy, npz, png, tenbin
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
-from seekable.formats.tar.fields.field_decoder import FIELD_DECODERS, field_decoder, last_component
-from seekable.formats.tar.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
+from seekable.formats.tar.field_decoders import FIELD_DECODERS, field_decoder, last_component
+from seekable.formats.tar.images import IMAGE_SPECS, IMAGE_SUFFIXES
 from seekable.nodes.files.decoders import kind_of_payload, payload_decoder
 
 webdataset = pytest.importorskip("webdataset")

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.formats.parquet.truth import Bytes, Kept, leaf_of, opened, written
 
-from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat, page_tables
 
 if TYPE_CHECKING:
-    from seekable.formats.tables.parquet.table import ParquetTable
+    from seekable.formats.tables.parquet.parquet_format import ParquetTable
 
 ROWS = 20_000
 

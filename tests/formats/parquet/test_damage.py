@@ -19,8 +19,8 @@ from tests.thrift import sample, some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, SeekableError, UnsupportedFormat
-from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
 from seekable.formats.tables.parquet.pages import leading_header
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat, page_tables
 from seekable.formats.tables.parquet.thrift import ThriftError, unsigned
 
 if TYPE_CHECKING:

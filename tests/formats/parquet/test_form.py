@@ -9,13 +9,13 @@ import sys
 import pyarrow as pa
 from tests.formats.parquet.truth import Bytes, Kept, written
 
-from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat, page_tables
 
 WITHOUT = """
 import sys
 sys.modules["pyarrow"] = None
 import seekable
-from seekable.formats.tables.parquet.format import ParquetFormat
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat
 class Source:
     path, size = "x.parquet", 100
     def range(self, start, stop):
@@ -39,7 +39,7 @@ def test_without_pyarrow_it_says_what_to_install() -> None:
 
 
 def test_pyarrow_is_imported_by_reading_only() -> None:
-    code = "import sys, seekable.formats.tables.parquet.format; print('pyarrow' in sys.modules)"
+    code = "import sys, seekable.formats.tables.parquet.parquet_format; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

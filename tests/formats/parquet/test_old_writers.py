@@ -12,8 +12,8 @@ from tests.formats.parquet import footers
 from tests.formats.parquet.truth import Bytes, check, leaf_of, opened, written
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tables.parquet.format import ParquetFormat
-from seekable.formats.tables.parquet.pages import Span
+from seekable.formats.tables.parquet.pages import PageSpan
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def test_a_dictionary_behind_pages_that_need_none(*, index: bool) -> None:
     paged = leaf_of(opened(data), 0, "a")
     pages, chunk = paged.table, paged.chunk
     start, size = pages.dictionary
-    headers = [paged._read(Span(number, number))[0][0].header for number in range(len(pages.size))]
+    headers = [paged._read(PageSpan(number, number))[0][0].header for number in range(len(pages.size))]
     plain = [number for number, header in enumerate(headers) if not header.needs_dictionary]
     coded = [number for number in range(len(pages.size)) if number not in plain]
     assert plain

@@ -14,9 +14,8 @@ from tests.formats.parquet import family
 from tests.formats.parquet.truth import Bytes, Kept, opened, same, truth, written
 
 from seekable.formats.tables.parquet.encodings import constant, rle_bitpacked, select_values
-from seekable.formats.tables.parquet.format import ParquetFormat, page_tables
-from seekable.formats.tables.parquet.page_tables import as_bytes, from_bytes
-from seekable.formats.tables.parquet.pages import PageTable
+from seekable.formats.tables.parquet.pages import PageTable, as_bytes, from_bytes
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat, page_tables
 from seekable.formats.tables.parquet.thrift import ThriftError, unsigned
 
 KINDS = {name: family.FLAT[name] for name in ("int64", "string")} | {

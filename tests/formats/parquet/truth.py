@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.thrift import ALL, sample
 
-from seekable.formats.tables.parquet.format import ParquetFormat
+from seekable.formats.tables.parquet.parquet_format import ParquetFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.formats.tables.parquet.paged_column import Paged
-    from seekable.formats.tables.parquet.table import ParquetTable
+    from seekable.formats.tables.parquet.parquet_format import ParquetTable
 
 
 class Bytes:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.sample_rule import SampleRule
-from seekable.formats.tar.samples import Samples, group_samples
-from seekable.formats.tar.walk import Walk, walk
+from seekable.formats.tar.samples import SampleRule, Samples, group_samples
+from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardStream
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def stream(data: bytes, chunk_bytes: int = 1000) -> ForwardStream:
 
 def walked(data: bytes, *, concatenated: bool = False) -> tuple[list[Member], Walk]:
     """Return the members that the walk finds, and the walk."""
-    taken = walk(stream(data), concatenated=concatenated)
+    taken = Walk(stream(data), concatenated=concatenated)
     found: list[Member] = []
     for run in taken:
         columns = (run.names, run.starts.tolist(), run.payloads.tolist(), run.sizes.tolist())
@@ -104,7 +103,7 @@ def listed(data: bytes, **options: Any) -> list[Member]:
 
 def grouped(data: bytes, rule: SampleRule | None = None, *, concatenated: bool = False) -> Samples:
     """Return the samples of an archive."""
-    return group_samples(walk(stream(data), concatenated=concatenated), rule or SampleRule(), path=PATH)
+    return group_samples(Walk(stream(data), concatenated=concatenated), rule or SampleRule(), path=PATH)
 
 
 def records(data: bytes, samples: Samples) -> list[dict[str, bytes]]:

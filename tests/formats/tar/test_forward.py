@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import pytest
 from tests.formats.tar.archives import PATH, archive, stream
 
-from seekable.formats.tar.walk import walk
+from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardFile, ForwardStream
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Counted:
 
 
 def names(source: ForwardReader) -> list[bytes]:
-    return [name for run in walk(source) for name in run.names]
+    return [name for run in Walk(source) for name in run.names]
 
 
 def file_of(size: int, number: int, mtime: float = 0) -> tarfile.TarInfo:

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from tests.formats.tar.archives import summed
 
-from seekable.formats.tar.header import find_flaw, header_names, number
-from seekable.formats.tar.pax import matters, pax_fields, pax_records
+from seekable.formats.tar.header import (
+    find_flaw,
+    header_names,
+    header_number,
+    matters,
+    pax_fields,
+    pax_records,
+)
 
 CHECKSUM = slice(148, 156)
 
@@ -40,7 +46,7 @@ def flaw(*heads: bytes) -> tuple[int, str] | None:
     ],
 )
 def test_numbers_are_octal_or_binary(field: bytes, value: int) -> None:
-    assert number(field) == value
+    assert header_number(field) == value
 
 
 @pytest.mark.parametrize(
@@ -48,7 +54,7 @@ def test_numbers_are_octal_or_binary(field: bytes, value: int) -> None:
 )
 def test_other_numbers_are_errors(field: bytes) -> None:
     with pytest.raises(ValueError, match=r"octal|negative"):
-        number(field.ljust(12, b"\0"))
+        header_number(field.ljust(12, b"\0"))
 
 
 @pytest.mark.parametrize("form", ["%06o\0 ", "%06o \0", "%07o\0"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.formats.tar.archives import END, head, listed, padded, pax, refused, walked
 
-from seekable.formats.tar.walk import walk
+from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardFile
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_members_of_gigabytes(form: str, size: int, tmp_path: Path) -> None:
         file.seek(-(-size // 512) * 512, os.SEEK_CUR)
         file.write(head(b"b.txt", 0) + END)
     with path.open("rb", buffering=0) as file:
-        (run,) = walk(ForwardFile(file, str(path), size=path.stat().st_size))
+        (run,) = Walk(ForwardFile(file, str(path), size=path.stat().st_size))
         expected = [(name, info.offset, info.offset_data, info.size) for name, info in members(path)]
     assert [
         *zip(run.names, run.starts.tolist(), run.payloads.tolist(), run.sizes.tolist(), strict=True)

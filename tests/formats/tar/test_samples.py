@@ -14,7 +14,7 @@ from tests.formats.tar.archives import END, archive, grouped, head, pax, records
 from xxhash import xxh3_64_intdigest
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.sample_rule import SampleRule, split_name
+from seekable.formats.tar.samples import SampleRule, split_name
 from seekable.index.digest import key_hash
 
 LAST = SampleRule(split="last")

@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
 
-__all__ = ["Part", "checked_seconds", "frames_of"]
+__all__ = ["AudioPart", "checked_seconds", "frames_of"]
 
 
 def frames_of(seconds: float, rate: float) -> int:
@@ -27,7 +27,7 @@ def checked_seconds(name: str, value: object) -> float:
     """Return an argument that is a time of 0 seconds or more.
 
     Raises:
-        WrongType: it is no number.
+        WrongType: it is not a number.
         InvalidArgument: it is negative, NaN or infinite.
 
     Example:
@@ -45,7 +45,7 @@ def checked_seconds(name: str, value: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AudioPart:
     """A part of a piece of audio."""
 
     offset: float
@@ -63,7 +63,7 @@ class Part:
         return not self.offset and self.duration is None
 
     def frames(self, total: int, rate: int) -> tuple[int, int]:
-        """Return the first frame of the part, and the frame behind its last.
+        """Return the first frame of the part, and the frame after its last.
 
         Args:
             total: the number of frames of the audio.

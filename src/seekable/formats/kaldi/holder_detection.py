@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, SeekableError
-from seekable.formats.audio.wave_header import TAGS
+from seekable.formats.audio.wave_file import TAGS
 from seekable.formats.kaldi.basic_types import BINARY_HEADER, TOKEN_AND_SPACE
 from seekable.formats.kaldi.files.open_named import open_named, open_rx
 from seekable.formats.kaldi.files.specifiers import classify_rxfilename

@@ -4,11 +4,12 @@ Read as Python's own ``csv`` module reads it: a field is quoted if a quote is it
 ``""`` is a quote, and line ends are text. Any other quote is a character like others, and so is what stands
 between a closing quote and the next delimiter. A record ends with ``\n``, ``\r\n`` or ``\r``; an empty line
 is none. Unlike there, a quoted field that the file ends in is an error: it was torn. The dialect of a file,
-its delimiter, its quote and its encoding, is part of the name of the format (`csv_dialect`).
+its delimiter, its quote and its encoding, is part of the name of the format (`Dialect`).
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -19,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from seekable.errors import UnsupportedFormat
-from seekable.formats.lines.csv_dialect import LIKELY_DELIMITERS, Dialect, dialect_of
+from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, find_newlines
 from seekable.index.digest import END_BYTES
 from seekable.storage.first_bytes import check_is_text
@@ -35,7 +35,181 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
     Flags = NDArray[np.bool_]
 
-__all__ = ["CsvRecords", "CsvScanner", "csv_records", "record_span", "spellings"]
+__all__ = [
+    "LIKELY_DELIMITERS",
+    "CsvRecords",
+    "CsvScanner",
+    "Dialect",
+    "checked_dialect",
+    "csv_records",
+    "dialect_of",
+    "is_csv",
+    "record_span",
+    "spellings",
+]
+
+LIKELY_DELIMITERS: Final = ",\t;|^\x01\x1f"
+"""The delimiters that a header is searched for, where it seems to name one column."""
+
+_WORDS: Final = {";": "semicolon", "|": "pipe"}
+_BY_WORD: Final = {word: delimiter for delimiter, word in _WORDS.items()}
+_NAME = re.compile(
+    r"(?P<base>csv|tsv)(?:-(?P<delimiter>semicolon|pipe|x[0-9a-f]{2}))?"
+    r"(?:-(?P<quote>quoted|unquoted|q[0-9a-f]{2}))?(?:-in-(?P<encoding>.+))?"
+)
+_UTF_8: Final = "utf-8"
+_ASCII: Final = bytes(range(128))
+_BYTES: Final = bytes(range(256))
+_WIDE_SAFE: Final = frozenset(
+    {
+        "big5",
+        "big5hkscs",
+        "cp932",
+        "cp949",
+        "cp950",
+        "euc_jp",
+        "euc_kr",
+        "gb18030",
+        "gb2312",
+        "gbk",
+        "shift_jis",
+    }
+)
+"""Encodings of several bytes a character, none of which is a line end, a quote, a comma or a tab."""
+
+_SAFE_BELOW: Final = 0x30
+_COMMON_IN_TEXT: Final = frozenset(",;")
+"""Delimiters that lines of text have too, so that such a line is not a sign of a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a file of CSV is written.
+
+    Example:
+        >>> Dialect().name, Dialect("|", quote="", encoding="cp1252").name
+        ('csv', 'csv-pipe-unquoted-in-cp1252')
+    """
+
+    delimiter: str = ","
+    """The character between fields."""
+
+    quote: str = '"'
+    """The character that quotes fields; empty if none does."""
+
+    encoding: str = _UTF_8
+    """The encoding of the text, as Python names it."""
+
+    is_sure: bool = False
+    """True if the user said that quotes quote: tabs and the like are mostly written without quoting."""
+
+    @property
+    def checks_lines(self) -> bool:
+        """True if a record of several lines is doubtful where one of them could be a record itself."""
+        return self.quote == '"' and not self.is_sure and self.delimiter not in _COMMON_IN_TEXT
+
+    @property
+    def name(self) -> str:
+        """The name of the format in this dialect."""
+        delimiter, quote = self.delimiter, self.quote
+        parts = ["tsv" if delimiter == "\t" else "csv"]
+        if delimiter not in ",\t":
+            parts.append(_WORDS.get(delimiter, f"x{ord(delimiter):02x}"))
+        if not quote:
+            parts.append("unquoted")
+        elif quote != '"':
+            parts.append(f"q{ord(quote):02x}")
+        elif self.is_sure and delimiter not in _COMMON_IN_TEXT:
+            parts.append("quoted")
+        return "-".join([*parts, *(["in", self.encoding] if self.encoding != _UTF_8 else [])])
+
+
+def is_csv(name: str) -> bool:
+    """Return True for the name of a format of CSV.
+
+    Example:
+        >>> is_csv("tsv-unquoted"), is_csv("text")
+        (True, False)
+    """
+    return name.partition("-")[0] in ("csv", "tsv")
+
+
+def dialect_of(name: str) -> Dialect:
+    """Return the dialect in the name of a format.
+
+    Raises:
+        InvalidArgument: the name is of another form.
+
+    Example:
+        >>> dialect_of("csv-semicolon").delimiter, dialect_of("tsv-unquoted").quote
+        (';', '')
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        message = (
+            f"format {name!r} is not known; CSV is 'csv' or 'tsv', with the options delimiter=, quote= and "
+            f"encoding= of sk.formats.Csv"
+        )
+        raise InvalidArgument(message)
+    base, delimiter, quote, encoding = found.groups()
+    given = "\t" if base == "tsv" else ","
+    if delimiter:
+        given = _BY_WORD.get(delimiter) or chr(int(delimiter[1:], 16))
+    character = {None: '"', "quoted": '"', "unquoted": ""}.get(quote)
+    character = chr(int(quote[1:], 16)) if character is None else character
+    return checked_dialect(
+        Dialect(given, character, _UTF_8 if encoding is None else encoding, quote == "quoted")
+    )
+
+
+def checked_dialect(dialect: Dialect) -> Dialect:
+    """Return a dialect with the name of its encoding that Python prefers.
+
+    Raises:
+        InvalidArgument: records cannot be found by it.
+    """
+    delimiter, quote = dialect.delimiter, dialect.quote
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in "\r\n":
+        message = f"delimiter must be one ASCII character and no line end (got {delimiter!r})"
+        raise InvalidArgument(message)
+    if len(quote) > 1 or not quote.isascii() or quote in tuple(f"\r\n{delimiter}"):
+        message = (
+            f"quote must be one ASCII character that is no line end and not the delimiter {delimiter!r}, or "
+            f"'' where nothing is quoted (got {quote!r})"
+        )
+        raise InvalidArgument(message)
+    encoding = _known_encoding(dialect.encoding)
+    if encoding in _WIDE_SAFE and max(map(ord, delimiter + quote)) >= _SAFE_BELOW:
+        message = (
+            f"in {encoding} the byte of {delimiter!r} or of {quote!r} may be a part of another character: "
+            f"convert the file once, iconv -f {encoding} -t UTF-8 FILE > NEW"
+        )
+        raise InvalidArgument(message)
+    return Dialect(delimiter, quote, encoding, dialect.is_sure)
+
+
+def _known_encoding(name: str) -> str:
+    """Return the name of an encoding in which the bytes of ASCII stand for nothing else.
+
+    Raises:
+        InvalidArgument: there is no such encoding, or its bytes may stand for anything.
+    """
+    try:
+        encoding = codecs.lookup(name).name
+        is_ascii = _ASCII.decode(encoding) == _ASCII.decode("ascii")
+        single = is_ascii and len(_BYTES.decode(encoding, "replace")) == len(_BYTES)
+    except (LookupError, UnicodeError, AttributeError, TypeError, ValueError):
+        encoding, is_ascii, single = "", False, False
+    if encoding in ("utf-8", "utf-8-sig", "ascii"):
+        return _UTF_8
+    if not (single or (is_ascii and encoding in _WIDE_SAFE)):
+        message = (
+            f"encoding must be one in which line ends and quotes are single bytes, such as 'utf-8', "
+            f"'latin-1', 'cp1252' or 'gb18030' (got {name!r}); convert other files once, by iconv -t UTF-8"
+        )
+        raise InvalidArgument(message)
+    return encoding
+
 
 _NEWLINE, _RETURN = b"\n\r"
 _ENDS: Final = "\r\n"
@@ -55,7 +229,7 @@ class CsvScanner:
         """Check the first bytes of a file.
 
         Raises:
-            UnsupportedFormat: they are no text, have another delimiter, or two columns of one name.
+            UnsupportedFormat: they are not text, have another delimiter, or two columns of one name.
         """
         check_is_text(head, path)
         names, dialect = self._names(head), dialect_of(self.name)
@@ -151,7 +325,7 @@ class _Quoting:
     Quotes matter in runs. Within a quoted field a run of an even number is as many quotes as it has pairs,
     and one of an odd number ends with the closing quote. Outside, a run that begins a field opens it: an odd
     number leaves it open, an even number has closed it again. Elsewhere outside, quotes are text. So only odd
-    runs matter: one that begins a field goes in, or out; behind any other one it is outside in any case.
+    runs matter: one that begins a field goes in, or out; after any other one it is outside in any case.
     """
 
     def __init__(self, source: ByteSource, dialect: Dialect) -> None:
@@ -172,7 +346,7 @@ class _Quoting:
         before = self._inside
         if not len(ends):
             return np.full(len(places), before)
-        # Of a run that begins a field the state is turned; behind another one the turns count from anew.
+        # Of a run that begins a field the state is turned; after another one the turns count from anew.
         turns = np.cumsum(opening) + before
         last = np.maximum.accumulate(np.where(opening, 0, turns))
         inside: Flags = np.equal((turns - last) % 2, 1)
@@ -181,7 +355,7 @@ class _Quoting:
         return np.concatenate([[before], inside])[number]
 
     def _odd_runs(self, chunk: ByteChunk) -> tuple[Int64s, Flags]:
-        """Return the ends of runs of an odd number of quotes, and True for each that begins a field.
+        """Return where runs of quotes with odd length end, and True for each that begins a field.
 
         A run that reaches the end of the chunk is left for the next one.
         """
@@ -245,7 +419,7 @@ class CsvRecords:
         dialect = self.dialect
         text = str(view, dialect.encoding)
         if dialect.quote and dialect.quote in text:
-            # Strictly, so that what is torn is no record; what else it refuses is read by `recover`.
+            # Strictly, so that what is torn is not a record; what else it refuses is read by `recover`.
             fields = next(_reader((text,), dialect, strict=True))
             self._check_lines(text)
         else:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from seekable.errors import WrongType
 from seekable.formats.contract import check_partitions
-from seekable.formats.lines.csv import CsvScanner
-from seekable.formats.lines.csv_dialect import Dialect, checked_dialect, dialect_of
+from seekable.formats.lines.csv import CsvScanner, Dialect, checked_dialect, dialect_of
 from seekable.formats.lines.line_source import Lines
 from seekable.formats.table import card_named
 
@@ -54,7 +53,7 @@ class Csv(Lines):
     field: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the option of folders; those of the dialect are checked with the name of the format."""
+        """Check ``partitions``; the dialect is checked with the format's name."""
         check_partitions(self.partitions)
 
     @property
@@ -79,7 +78,7 @@ class Csv(Lines):
 
         Raises:
             InvalidArgument: an option has a wrong value.
-            WrongType: an option is no text.
+            WrongType: an option is not text.
         """
         for option in ("delimiter", "quote", "encoding"):
             given = getattr(self, option)
@@ -109,7 +108,7 @@ class Csv(Lines):
         return self.field
 
     def decoder(self, reading: Reading) -> LineDecoder:
-        """Return the decoder of records; ``"csv"`` names that of any CSV, and ``"tsv"`` of any TSV."""
+        """Return the decoder of records; ``"csv"`` names it for any CSV, ``"tsv"`` for any TSV."""
         is_own = reading.decode == self.name.partition("-")[0]
         return super(Csv, self).decoder(replace(reading, decode=None) if is_own else reading)
 

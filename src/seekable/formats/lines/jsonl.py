@@ -1,21 +1,26 @@
-"""JSON lines: one JSON value a line; blank lines are no records."""
+"""JSON lines: one JSON value a line; blank lines are not records."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from seekable._lazy import lazy
 from seekable._log import LOG
-from seekable.errors import UnsupportedFormat
+from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
-from seekable.formats.lines.line_source import Lines
+from seekable.formats.lines.line_source import LineDecoder, Lines
 from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named, index_finders
 from seekable.index.digest import END_BYTES
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.files.byte_source import FileSource
 from seekable.storage.files import shell_path
 from seekable.storage.first_bytes import check_is_text
 
@@ -23,18 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.dataset import pipeline
     from seekable.formats.contract import Card, Claim, Hive, Opening
-    from seekable.formats.lines import forager, other_fields
+    from seekable.formats.lines import forager
     from seekable.formats.look import Folder
     from seekable.index.finder import ByteSource, OtherIndex
+    from seekable.nodes.node import Node
 else:
-    other_fields = lazy("seekable.formats.lines.other_fields")
     forager = lazy("seekable.formats.lines.forager")
     pipeline = lazy("seekable.dataset.pipeline")
+
+__all__ = ["Jsonl", "JsonlScanner"]
 
 _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
@@ -110,7 +116,7 @@ class Jsonl(Lines):
         """Return the node of a claim, after a look whether its files seem to be of different data."""
         node = opening.records(claim)
         many = sum(len(run.names) for run in claim.found) > 1
-        if many and not claim.together and (said := other_fields.said_of(node)):
+        if many and not claim.together and (said := _different_fields(node)):
             LOG.warning("%s", said)
         return node
 
@@ -160,7 +166,7 @@ class JsonlScanner:
 
 
 def _is_one_document(head: bytes) -> bool:
-    """Return whether the first line is no JSON value but the lines together are one, or its start."""
+    """Return whether the lines together are one JSON value, or its start, and the first line is none."""
     whole = head if len(head) < END_BYTES else head[: head.rfind(b"\n") + 1]
     first, _, rest = whole.strip().partition(b"\n")
     return bool(rest) and not _is_json(first, or_its_start=False) and _is_json(whole, or_its_start=True)
@@ -177,3 +183,59 @@ def _is_json(data: bytes, *, or_its_start: bool) -> bool:
     except (ValueError, RecursionError):
         return not or_its_start  # A number too long, or levels too many: whoever reads the record says so.
     return True
+
+
+_MOST_FILES = 8
+_MOST_RECORDS = 4
+"""The first records of a file that are looked at: one may lack a field that the others have."""
+
+
+def _different_fields(node: Node) -> str:
+    """Return what is to be said of files whose fields differ from those of the first; nothing if none do.
+
+    A few files are looked at, the first and the last among them, and a few records of each. Files differ if
+    each of two has a field, in all of these records, which none of the other's has. Fields that only one of
+    them has more are common: many writers leave out what is null.
+    """
+    source = next(iter(leaves_of(node)), None)
+    if not isinstance(source, FileSource):
+        return ""
+    decoder = source.decoder
+    if source.files.has_objects or not isinstance(decoder, LineDecoder):
+        return ""
+    if decoder.name != "json" or decoder.plain is not None:
+        return ""
+    bare, records = replace(source, errors=None), source.files.records
+    filled = np.flatnonzero(records).tolist()
+    step = max(1, (len(filled) - 1) / (_MOST_FILES - 1))
+    chosen = dict.fromkeys(filled[round(number * step)] for number in range(min(len(filled), _MOST_FILES)))
+    first: tuple[str, frozenset[str], frozenset[str]] | None = None
+    for file in chosen if len(chosen) > 1 else ():
+        always, ever = _fields(bare, file)
+        if not always:
+            continue
+        path = source.files.shown_path(file)
+        if first is None:
+            first = path, always, ever
+        elif (ours := first[1] - ever) and (theirs := always - first[2]):
+            return (
+                f"the files of {source.asked} have different fields: {min(ours)!r} is in {first[0]!r} and "
+                f"not in {path!r}, which has {min(theirs)!r}. If they are of different data, open them apart "
+                f"and join them with sk.mix or sk.concat; map_columns gives them the same fields"
+            )
+    return ""
+
+
+def _fields(source: FileSource, file: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the fields that all of the first records of a file have, and those that some have."""
+    start = int(source.files.starts[file])
+    found: list[frozenset[str]] = []
+    for row in range(min(_MOST_RECORDS, int(source.files.records[file]))):
+        with suppress(CorruptRecord):  # reading names it
+            record = source.record(start + row)
+            found.append(
+                frozenset(record if isinstance(record, dict) else [f"no fields, a {type(record).__name__}"])
+            )
+    if not found:
+        return frozenset(), frozenset()
+    return frozenset.intersection(*found), frozenset.union(*found)

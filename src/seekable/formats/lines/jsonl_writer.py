@@ -69,7 +69,7 @@ def json_text(record: Any) -> bytes:
         try:
             return msgspec.json.encode(encodable)
         except UnicodeEncodeError:
-            # A lone surrogate is no UTF-8, but JSON can escape it.
+            # A lone surrogate is not UTF-8, but JSON can escape it.
             return json.dumps(encodable, separators=(",", ":"), allow_nan=False).encode()
     except RecursionError:
         raise Unencodable("the record holds itself, or is nested too deep") from None
@@ -205,7 +205,7 @@ class JsonLines(FileFormat):
         with open_pieces(pieces) as files:
             following = [file.__next__ for file in files]
             for turn in turns:
-                yield Lines([following[number]() for number in turn.tolist()])
+                yield EncodedLines([following[number]() for number in turn.tolist()])
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of lines, None for a file that ends in the middle of a line."""
@@ -220,18 +220,18 @@ class JsonLines(FileFormat):
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class EncodedLines:
     """Records that are encoded already."""
 
     lines: Sequence[bytes]
     """One line for each record, with its line end."""
 
 
-def _pieces(chunks: Iterable[Sequence[Any] | Lines]) -> Iterator[bytes]:
+def _pieces(chunks: Iterable[Sequence[Any] | EncodedLines]) -> Iterator[bytes]:
     """Yield the lines of records, about 1 MiB at a time; where pieces end depends on the lines alone."""
     held = bytearray()
     for chunk in chunks:
-        for line in chunk.lines if isinstance(chunk, Lines) else _lines(chunk):
+        for line in chunk.lines if isinstance(chunk, EncodedLines) else _lines(chunk):
             held += line
             if len(held) >= _AT_ONCE:
                 yield bytes(held)

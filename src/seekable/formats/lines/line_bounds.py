@@ -37,7 +37,7 @@ _IS_BLANK[list(b" \t\r")] = True
 def scan_lines(source: ByteSource, *, keep_blank: bool) -> NDArray[np.uint64]:
     """Return where in a file, or in a part of it, lines start, ascending.
 
-    A UTF-8 byte order mark belongs to no line, nor does the nothing behind the last newline.
+    A UTF-8 byte order mark belongs to no line, nor does the nothing after the last newline.
 
     Args:
         source: the file or the part.

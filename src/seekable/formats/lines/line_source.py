@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, AnyStr, final
+from typing import TYPE_CHECKING, Any, AnyStr, TypedDict, final
 
 import msgspec
 
@@ -20,17 +20,16 @@ from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoders import Decode, Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.formats.lines import csv, csv_dialect, json_fields
+    from seekable.formats.lines import csv
     from seekable.index.fileset import FileSet
     from seekable.nodes.saving import Loading, Saving
 else:
     csv = lazy("seekable.formats.lines.csv")
-    csv_dialect = lazy("seekable.formats.lines.csv_dialect")
-    json_fields = lazy("seekable.formats.lines.json_fields")
 
 __all__ = [
+    "JsonFields",
     "LineDecoder",
     "Lines",
     "decoder_named",
@@ -111,7 +110,8 @@ class LineDecoder(Decoder):
     def of_key(self, field: str) -> LineDecoder | None:
         """Return a decoder of JSON objects to one field, several times as fast as one to all fields.
 
-        A line that is no object gets the key None. There is none for other forms, and for a few odd names.
+        A line that is not an object gets the key None. There is no such decoder for other forms, nor for
+        a few odd names.
         """
         return _key_of_json(field) if self.name == "json" else None
 
@@ -233,7 +233,7 @@ def _loosely(raw: bytes) -> Any:
     """Decode JSON as Python's own module does: NaN, Infinity, 1e400, lone surrogates.
 
     Raises:
-        ValueError: it is no JSON, or Python does not read it: numbers are too long, or levels too many.
+        ValueError: it is not JSON, or Python does not read it: numbers are too long, or levels too many.
     """
     try:
         return json.loads(str(raw, "utf-8"))
@@ -287,13 +287,13 @@ def _headless(_: memoryview) -> Any:
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _json_fields(fields: frozenset[str]) -> LineDecoder:
-    whole, lean = _DECODERS["json"], json_fields.JsonFields.of(sorted(fields))
+    whole, lean = _DECODERS["json"], JsonFields(sorted(fields))
     return replace(whole, fast=lean.decode, fields=fields, plain=whole)
 
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _csv_decoder(form: str, head: bytes, field: str) -> LineDecoder:
-    records = csv.csv_records(head, csv_dialect.dialect_of(form))
+    records = csv.csv_records(head, csv.dialect_of(form))
     decoder = LineDecoder(form, records.fast, records.recover, form=form)
     return only_field(decoder, field) if field else decoder
 
@@ -329,7 +329,7 @@ def _of_several_lines(decode: str, form: str) -> LineDecoder:
         return replace(_DECODERS["json"], form=form)
     if decode == "bytes":
         return LineDecoder("bytes", _record, None, form=form)
-    return LineDecoder("text", _RecordText(csv_dialect.dialect_of(form).encoding), None, form=form)
+    return LineDecoder("text", _RecordText(csv.dialect_of(form).encoding), None, form=form)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +422,7 @@ class Lines(Format):
 
 
 def source_of(files: FileSet, decoder: Decoder, name: str, reading: Reading) -> FileSource:
-    """Return the source of the records of indexed files, with the arguments of ``sk.open`` for them.
+    """Return the source of records in indexed files.
 
     Args:
         files: the indexed files.
@@ -467,3 +467,63 @@ def refuse_columns(name: str, reading: Reading) -> None:
             f"sk.open(...).select_columns({reading.columns!r}), which makes no values of the others"
         )
         raise InvalidArgument(message)
+
+
+_MOST_DIGITS = 4300
+"""The most digits of an integer that Python and msgspec read."""
+_SOME_DIGITS = 100
+
+
+class JsonFields:
+    r"""Decodes some fields of JSON objects; no values are made of the others.
+
+    msgspec checks the syntax of the values that it skips, but neither their UTF-8 nor the range of their
+    numbers. Both are checked here, so that a record is refused no matter which of its fields are asked for. A
+    line that is not such an object, or lacks one of the fields, is decoded whole, so that an error can name
+    the fields that it has.
+
+    Example:
+        >>> of_text = JsonFields(["text"])
+        >>> of_text.decode(b'{"id": 7, "text": "good day"}\n')
+        {'text': 'good day'}
+        >>> of_text.decode(b'{"id": 8}')
+        {'id': 8}
+    """
+
+    __slots__ = ("_count", "_decode_fields", "_whole")
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        """Make the decoders of some fields, and of all."""
+        names = dict.fromkeys(fields, Any)
+        kind = TypedDict("kind", names, total=False)  # type: ignore[misc]  # the names are data
+        self._decode_fields: Any = msgspec.json.Decoder(kind).decode
+        self._whole = msgspec.json.Decoder().decode
+        self._count = len(names)
+
+    def decode(self, line: bytes | memoryview) -> Any:
+        """Return the fields of a line, or the whole of its value.
+
+        Raises:
+            ValueError, msgspec.DecodeError, RecursionError: it is not JSON.
+        """
+        try:
+            str(line, "utf-8")  # Raises an error where it is none, at half the cost of a look at a copy.
+            if len(line) > _MOST_DIGITS:
+                _check_digits(bytes(line))
+            record = self._decode_fields(line)
+        except (ValueError, msgspec.DecodeError):
+            return self._whole(bytes(line))
+        return record if len(record) == self._count else self._whole(bytes(line))
+
+
+def _check_digits(raw: bytes) -> None:
+    """Check for integers with too many digits, which the decoder passes over where it skips a value.
+
+    Raises:
+        ValueError: there may be one.
+    """
+    # Each integer with too many digits has some digits at one of these places.
+    step = _MOST_DIGITS - _SOME_DIGITS
+    if any(raw[at : at + _SOME_DIGITS].isdigit() for at in range(0, len(raw), step)):
+        message = f"it may have an integer of more than {_MOST_DIGITS} digits"
+        raise ValueError(message)

@@ -168,7 +168,7 @@ def named_fields(fields: Mapping[str, Asked]) -> SharFiles:
 
     Raises:
         DataNotFound: a file or folder does not exist.
-        InvalidArgument: ``"cuts"`` is missing, or a name is no field.
+        InvalidArgument: ``"cuts"`` is missing, or a name is not a field.
         UnsupportedFormat: a field has more files than another, or files that are neither tar nor JSON lines.
     """
     if CUTS not in fields:
@@ -200,7 +200,7 @@ def _asked_field(name: str, asked: Asked) -> FieldFiles:
 
     Raises:
         DataNotFound: there is no such file.
-        InvalidArgument: the name is no name of a field.
+        InvalidArgument: the name cannot be that of a field.
         UnsupportedFormat: the files are of another kind, or of two.
     """
     if not isinstance(name, str) or not name:
@@ -243,7 +243,7 @@ def _kind_of(path: str) -> FieldKind:
 def _in_order(
     root: str, field: str, files: Mapping[str, tuple[str, FieldKind]], shards: Sequence[str]
 ) -> FieldFiles:
-    """Return the files of one field in the order of the shards of the cuts.
+    """Return a field's files in the order of the cuts' shards.
 
     Raises:
         UnsupportedFormat: the shards are others than those of the cuts, or the files are of two kinds.
@@ -299,6 +299,6 @@ def _refuse_two_files(root: str, field: str, one: str, other: str) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first of some names as text, and the number of the others."""
+    """Return the first names as text, and how many more there are."""
     shown = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return shown + (f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else "")

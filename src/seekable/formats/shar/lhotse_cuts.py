@@ -14,7 +14,7 @@ import numpy as np
 from seekable._optional import optional
 from seekable.errors import WrongType
 from seekable.formats.audio.wave_file import wave_file
-from seekable.formats.shar.cut import OWN_KEYS
+from seekable.formats.shar.shar_layout import OWN_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def cut_from_record(record: Mapping[str, Any]) -> Any:
         A ``MonoCut``, ``MultiCut``, ``MixedCut`` or ``PaddingCut``.
 
     Raises:
-        WrongType: the record is no cut's dict, or a payload is of another type.
+        WrongType: the record is not a cut's dict, or a payload is of another type.
         MissingDependency: Lhotse is not installed.
     """
     if not is_cut_record(record):
@@ -87,7 +87,7 @@ def cut_to_record(cut: Any) -> dict[str, Any]:
     they are, paths for example: ``cut.move_audio_to_memory()`` reads these.
 
     Raises:
-        WrongType: ``cut`` is no cut.
+        WrongType: ``cut`` is not a cut.
     """
     if not hasattr(cut, "to_dict") or not is_cut_record(record := cut.to_dict()):
         message = f"cut_to_record() takes a cut of Lhotse (got {type(cut).__name__})"
@@ -142,7 +142,7 @@ def _array_in_memory(data: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _audio_file(data: Any, manifest: Mapping[str, Any]) -> bytes:
-    """Return the bytes of an audio file; of decoded audio those of a WAV file of 32-bit floats.
+    """Return the bytes of an audio file; decoded audio becomes a WAV file of 32-bit floats.
 
     Raises:
         WrongType: ``data`` is neither bytes nor samples and a rate.

@@ -109,7 +109,7 @@ def _ranges(path: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 def consecutive_ranges(bounds: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the starts and the lengths of ranges that lie one behind the other, from their N + 1 bounds.
+    """Return the starts and the lengths of ranges that lie one after the other, from their N + 1 bounds.
 
     Bounds that descend give a length that leads beyond 2 ** 64 back to the next bound.
 

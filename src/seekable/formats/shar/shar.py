@@ -5,35 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
 from seekable.formats.classify import check_value
 from seekable.formats.contract import Claim, Format
 from seekable.formats.lines.jsonl import Jsonl
 from seekable.formats.look import OtherTool
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
-from seekable.formats.shar.shar_opening import check_reading, format_of_field, open_shar, unequal_files
+from seekable.formats.shar.shar_layout import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS, held_by_cut
+from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.table import plugged_card
+from seekable.formats.tar.field_decoders import checked_decode, field_decoder
+from seekable.formats.tar.tar import Tar
+from seekable.formats.tar.tar_words import MemberWords
 from seekable.index.integrity import VerificationProblem
+from seekable.nodes.columns.names import checked_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seekable.formats.contract import Card, Checking, Opening, Reading
     from seekable.formats.lines.jsonl import JsonlScanner
     from seekable.formats.look import Folder, Look
-    from seekable.formats.shar import idxpack_files
-    from seekable.formats.shar.discovery import SharFiles
-    from seekable.formats.shar.shar_source import SharSource
+    from seekable.formats.shar import idxpack
+    from seekable.formats.shar.discovery import FieldFiles, SharFiles
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.key import KeyOf
     from seekable.storage.listing import FoundFiles
+
+    Index = Callable[[Sequence[FoundFiles], Format], FileSet]
 else:
-    idxpack_files = lazy("seekable.formats.shar.idxpack_files")
+    idxpack = lazy("seekable.formats.shar.idxpack")
 
 __all__ = ["Shar"]
 
@@ -69,8 +76,8 @@ class Shar(Format):
             InvalidArgument: the spec is incomplete, or the user gave another format.
             UnsupportedFormat: the files do not go together.
         """
-        if look.spec == "idxpack" or look.path.endswith(idxpack_files.SUFFIX):
-            return idxpack_files.pack_claim(look)
+        if look.spec == "idxpack" or look.path.endswith(idxpack.SUFFIX):
+            return idxpack.pack_claim(look)
         files = _files_of(look)
         if files is None:
             return None
@@ -92,10 +99,10 @@ class Shar(Format):
 
         Raises:
             InvalidArgument: only some columns are asked for, and Cut objects too.
-            WrongType: ``columns`` is no list of names.
+            WrongType: ``columns`` is not a list of names.
             MissingDependency: Lhotse is not installed.
         """
-        check_reading(reading)
+        _check_reading(reading)
 
     def leaf(self, files: FileSet, reading: Reading) -> FileSource:
         """Return the source of the cuts alone."""
@@ -109,7 +116,7 @@ class Shar(Format):
             UnsupportedFormat: the files of a field do not go with the cuts.
         """
         shar: SharFiles = claim.detail
-        return open_shar(
+        return _open_shar(
             shar, opening.reading, index=_index(opening), with_keys=partial(_keyed, opening=opening)
         )
 
@@ -119,7 +126,7 @@ class Shar(Format):
         found: Verification | None = None
         good: dict[tuple[FoundFiles, ...], FileSet] = {}
         for field in (shar.cuts, *shar.fields):
-            verified = checking.files(field.found, format_of_field(field).finder)
+            verified = checking.files(field.found, _format_of_field(field).finder)
             good[field.found] = verified.good
             found = verified if found is None else found.with_those_of(verified)
         assert found is not None
@@ -128,13 +135,13 @@ class Shar(Format):
         unequal = [
             VerificationProblem("record", path, message)
             for field in shar.fields
-            for path, message in unequal_files(good[shar.cuts.found], good[field.found], field.name)
+            for path, message in _unequal_files(good[shar.cuts.found], good[field.found], field.name)
         ]
         if unequal:
             return replace(found, problems=tuple(unequal))
         return checking.decoded(
             found,
-            lambda reading: open_shar(
+            lambda reading: _open_shar(
                 shar, reading, index=lambda runs, _: good[tuple(runs)], with_keys=lambda lines: lines
             ),
         )
@@ -171,3 +178,211 @@ def _keyed(lines: FileSource, *, opening: Opening) -> Any:
             return lines
         key = _KEY
     return opening.keyed(lines, key)
+
+
+_NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
+
+_ARRAYS: Final[Mapping[str, str]] = {"llc": "lilcom", "npy": "numpy"}
+"""The decoders of payloads that are arrays, by suffix."""
+
+_CUT_OBJECTS: Final = "lhotse"
+"""The decoding whose records are Cut objects."""
+
+_ORIGINAL: Final = "original"
+"""The suffix of audio in the format that it had before."""
+
+_KEYS_OF_LHOTSE: Final = OWN_KEYS | {"type", "tracks", "transforms"}
+
+
+def _open_shar(
+    shar: SharFiles,
+    reading: Reading,
+    *,
+    index: Index,
+    with_keys: Callable[[FileSource], FileSource],
+) -> SharSource | FileSource:
+    """Return the source of a Shar; that of its cuts, if it has no other field.
+
+    Args:
+        shar: its files.
+        reading: the arguments of ``sk.open``.
+        index: returns the indexed files of one format.
+        with_keys: returns the source of the cuts with the index of their keys.
+
+    Raises:
+        InvalidArgument: an option names a column or a field that there is not.
+        WrongType: an option is of the wrong type.
+        UnsupportedFormat: a file of a field has other numbers of records than the cuts have there, or a
+            payload is pickled.
+        MissingDependency: a payload needs a package that is not installed.
+    """
+    _check_reading(reading)
+    columns = None if reading.columns is None else checked_names("columns", reading.columns)
+    as_cuts = reading.decode == _CUT_OBJECTS
+    asked = _decode_by_field("bytes" if as_cuts else reading.decode, shar.fields)
+    jsonl = Jsonl()
+    files = index(shar.cuts.found, jsonl).limited(reading.most_open_files, keeps_maps=True)
+    plain = replace(reading, decode=None, columns=None, errors=None)
+    if not shar.fields and columns is None and not as_cuts:
+        return with_keys(jsonl.leaf(files, replace(plain, errors=reading.errors)))
+    lines = jsonl.leaf(files, plain)
+    if columns is not None:
+        _check_columns(columns, [field.name for field in shar.fields], lines)
+    sources = []
+    for field in shar.fields:
+        own = index(field.found, _format_of_field(field)).limited(reading.most_open_files, keeps_maps=True)
+        for _, message in _unequal_files(files, own, field.name):
+            raise UnsupportedFormat(message)
+        is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)
+        decode = asked.get(field.name) if is_read else partial(_always, "bytes")
+        sources.append(_field_source(field, own, plain, decode))
+    keyed = with_keys(replace(lines, errors=reading.errors))
+    return SharSource(
+        replace(keyed, errors=None),
+        tuple(sources),
+        tuple(field.name for field in shar.fields),
+        reading.shown,
+        columns,
+        errors=reading.errors,
+        as_cuts=as_cuts,
+    )
+
+
+def _field_source(
+    field: FieldFiles, files: FileSet, plain: Reading, asked: Callable[[str], Any] | None
+) -> Any:
+    """Return the source of a field.
+
+    Args:
+        field: the field.
+        files: its indexed files.
+        plain: the arguments of ``sk.open`` without those for records.
+        asked: returns the decoder that is asked for payloads of a suffix; None of JSON lines.
+    """
+    form = _format_of_field(field)
+    if field.kind == "jsonl" or asked is None:
+        return form.leaf(files, plain)
+    decode = _decode_by_suffix(files, asked)
+    _check_packages(field.name, decode)
+    return form.leaf(files, replace(plain, decode=decode))
+
+
+def _check_reading(reading: Reading) -> None:
+    """Check the columns, and that Cut objects can be made, if they are asked for.
+
+    Raises:
+        InvalidArgument: only some columns are asked for.
+        WrongType: ``columns`` is not a list of names.
+        MissingDependency: Lhotse is not installed.
+    """
+    if reading.columns is not None:
+        checked_names("columns", reading.columns)
+    if reading.decode == _CUT_OBJECTS and reading.columns is not None:
+        message = (
+            f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: leave "
+            f"columns= out (got {list(reading.columns)!r})"
+        )
+        raise InvalidArgument(message)
+    if reading.decode == _CUT_OBJECTS and find_spec("lhotse") is None:
+        message = (
+            "decode='lhotse' makes Cut objects of Lhotse, which is not installed: pip install "
+            "'seekable[lhotse]', or leave decode= out for dicts"
+        )
+        raise MissingDependency(message)
+
+
+def _format_of_field(field: FieldFiles) -> Format:
+    """Return the format of the files of a field."""
+    return Jsonl() if field.kind == "jsonl" else Tar(pairs=True)
+
+
+def _unequal_files(cuts: FileSet, field: FileSet, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file whose records are not as many as the cuts of its shard.
+
+    Yields:
+        The path, and a message that names both files and numbers.
+    """
+    for shard, (count, own) in enumerate(zip(cuts.records.tolist(), field.records.tolist(), strict=True)):
+        if count != own:
+            path = field.shown_path(shard)
+            message = (
+                f"{path!r} has {own:,} records of the field {name!r}, and {cuts.shown_path(shard)!r} has "
+                f"{count:,} cuts: a shard has one record of every field for each cut. Write the shard again, "
+                f"or open the Shar without this field"
+            )
+            yield path, message
+
+
+def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSource) -> None:
+    """Refuse a column that is neither a key of a cut nor a field; a cut is read only for an unknown name.
+
+    Raises:
+        InvalidArgument: there is no such column.
+    """
+    unknown = [name for name in columns if name not in _KEYS_OF_LHOTSE and name not in fields]
+    if not unknown or not lines.size:
+        return
+    first = lines.record(0)
+    present = [*first] if isinstance(first, dict) else []
+    for name in unknown:
+        if name not in present:
+            known = ", ".join(map(repr, dict.fromkeys([*present, *fields])))
+            message = (
+                f"the cuts of this Shar have no column {name!r}, and it has no such field; there are {known}"
+            )
+            raise InvalidArgument(message)
+
+
+def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Callable[[str], Any]]:
+    """Return for each field of payloads a function from the suffix of a payload to the decoder asked for.
+
+    Raises:
+        InvalidArgument: ``decode`` names a field that the Shar lacks, or a decoder that does not exist.
+        WrongType: it is neither a name, a decoder of audio, nor a dict.
+    """
+    tars = [field.name for field in fields if field.kind == "tar"]
+    if not isinstance(decode, Mapping):
+        decoders = checked_decode(decode)
+        return dict.fromkeys(tars, lambda suffix: decoders.asked("wav" if suffix == _ORIGINAL else suffix))
+    for name, asked in decode.items():
+        if name not in tars:
+            there = ", ".join(map(repr, tars)) or "none"
+            message = f"decode has {name!r}, and the fields of this Shar with payloads are {there}"
+            raise InvalidArgument(message)
+        field_decoder("", asked)
+    return {name: partial(_always, decode.get(name)) for name in tars}
+
+
+def _check_packages(field: str, decode: Mapping[str, Any]) -> None:
+    """Refuse a field whose decoder needs a package that is not installed.
+
+    Raises:
+        MissingDependency: a package is missing.
+    """
+    for suffix, asked in decode.items():
+        decoder = field_decoder(suffix, asked)
+        if package := decoder.missing_package:
+            message = (
+                f"to decode the field {field!r}, whose payloads are .{suffix}, as {decoder.name!r} needs "
+                f"{package}, which is not installed: pip install {package}. Or take its bytes with "
+                f"decode={{{field!r}: 'bytes'}}, or leave it out with columns="
+            )
+            raise MissingDependency(message)
+
+
+def _always(asked: Any, _: str) -> Any:
+    return asked
+
+
+def _decode_by_suffix(files: FileSet, asked: Callable[[str], Any]) -> dict[str, Any]:
+    """Return the decoder of each suffix of payloads: arrays are decoded by default, and all else stays bytes.
+
+    Args:
+        files: the tar files of a field.
+        asked: returns the decoder that the user asks for, None for the default.
+    """
+    suffixes = dict.fromkeys(suffix for schema in MemberWords(files).schemas for suffix in schema.fields)
+    found = {suffix: asked(suffix) for suffix in suffixes if suffix not in _NO_PAYLOAD}
+    return {
+        suffix: _ARRAYS.get(suffix, "bytes") if decode is None else decode for suffix, decode in found.items()
+    }

@@ -10,11 +10,11 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.lines.jsonl_writer import json_lines
-from seekable.formats.shar.shar_cuts import UnwritableCut, encoded_cut
+from seekable.formats.shar.shar_cuts import EncodedCut, UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import SharLayout, checked_layout
-from seekable.formats.shar.shar_shard import EncodedCut, SharShard
-from seekable.formats.tar.sample_rule import SampleRule
-from seekable.formats.tar.whole_archive import samples_in
+from seekable.formats.shar.shar_writer import SharShard
+from seekable.formats.tar.samples import SampleRule
+from seekable.formats.tar.tar_archive import samples_in
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.file_format import Preview
 
-__all__ = ["Shar", "shar"]
+__all__ = ["SharFormat", "shar"]
 
 _OFFSET_BYTES = 8
 
@@ -38,7 +38,7 @@ def shar(
     shard_size: int = _SHARD_SIZE,
     compress_jsonl: bool = False,
     create_index: bool = True,
-) -> Shar:
+) -> SharFormat:
     """Return the format of a Shar folder; see ``Dataset.write_shar``.
 
     Args:
@@ -51,14 +51,14 @@ def shar(
         WrongType, InvalidArgument: as `checked_layout`.
     """
     size = checked_count("shard_size", shard_size, least=1)
-    return Shar(
+    return SharFormat(
         checked_layout(fields, compress_jsonl=compress_jsonl, create_index=create_index, include_cuts=True),
         size,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Shar(FileFormat):
+class SharFormat(FileFormat):
     """The format of Shar folders."""
 
     layout: SharLayout
@@ -71,7 +71,7 @@ class Shar(FileFormat):
 
     @property
     def way_out(self) -> str:
-        """The advice for a record that is no cut."""
+        """The advice for a record that is not a cut."""
         return "make it a cut that fits first, with map()"
 
     @property
@@ -86,7 +86,7 @@ class Shar(FileFormat):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns of the names of the files of a shard, that of the cuts first."""
+        """The patterns of a shard's file names, the cuts first."""
         return self.layout.patterns
 
     @property
@@ -95,7 +95,7 @@ class Shar(FileFormat):
         return self.layout.options
 
     def of_one_file(self, name: str) -> NoReturn:
-        """Raise an error, as a Shar folder is no file."""
+        """Raise an error, as a Shar folder is not a file."""
         message = (
             f"a Shar folder has several files: name a folder, without the suffix of a file (got {name!r})"
         )

@@ -1,10 +1,10 @@
-"""The files of one shard of a Lhotse Shar folder: their names, and what each of them holds."""
+"""The layout of a Shar folder: fields and their files, members of pairs, and keys of cuts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
@@ -12,7 +12,19 @@ from seekable.errors import InvalidArgument, WrongType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ARRAYS", "AUDIO", "SharLayout", "checked_layout"]
+__all__ = [
+    "ARRAYS",
+    "AUDIO",
+    "DATA",
+    "MANIFEST",
+    "NO_DATA",
+    "NO_MANIFEST",
+    "OWN_KEYS",
+    "SharLayout",
+    "checked_layout",
+    "held_by_cut",
+    "set_field",
+]
 
 AUDIO = frozenset({"wav", "flac", "mp3", "opus", "original"})
 """The kinds of fields that hold audio, each named by the suffix of its members."""
@@ -43,7 +55,7 @@ class SharLayout:
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The patterns of the names of the files of cuts and fields; ``%06d`` stands for the number."""
+        """The patterns of the file names of cuts and fields; ``%06d`` stands for the shard."""
         cuts = [f"cuts.%06d{self._lines_suffix}"] if self.include_cuts else []
         fields = [
             f"{field}.%06d{self._lines_suffix if kind == _LINES else '.tar'}" for field, kind in self.fields
@@ -86,7 +98,7 @@ def checked_layout(
     """Return the layout of the arguments of a user.
 
     Raises:
-        WrongType: ``fields`` is no dict of names, or a flag is neither True nor False.
+        WrongType: ``fields`` is not a dict of names, or a flag is neither True nor False.
         InvalidArgument: a field has a name that no file can have, or a kind that is not known; or there would
             be no file at all.
     """
@@ -120,3 +132,60 @@ def _checked_field(field: object, kind: object) -> tuple[str, str]:
         message = f"the field {field!r} has the kind {kind!r}; known are {', '.join(map(repr, known))}"
         raise InvalidArgument(message)
     return field, kind
+
+
+DATA: Final = "data"
+"""The key of the payload in a manifest."""
+
+MANIFEST: Final = "json"
+"""The suffix of the member that has the manifest of a value."""
+
+NO_DATA: Final = "nodata"
+"""The suffix of the first member of a pair that stands for no value."""
+
+NO_MANIFEST: Final = "nometa"
+"""The suffix of the second member of a pair that stands for no value."""
+
+CUSTOM: Final = "custom"
+"""The key of the fields of a cut that have no key of their own."""
+
+OWN_KEYS: Final = frozenset(
+    {"id", "start", "duration", "channel", "supervisions", "features", "recording", CUSTOM}
+)
+"""The keys of a cut. Lhotse keeps every other field below ``custom``."""
+
+
+def held_by_cut(field: str) -> str:
+    """Return the key of a cut below which the value of a field is.
+
+    Example:
+        >>> held_by_cut("recording"), held_by_cut("target_recording")
+        ('recording', 'custom')
+    """
+    return field if field in OWN_KEYS else CUSTOM
+
+
+def set_field(cut: dict[str, Any], field: str, value: Any) -> None:
+    """Put the value of a field into a cut, in place of what the cut has there.
+
+    Raises:
+        ValueError: the cut has custom fields that are not an object.
+
+    Example:
+        >>> cut = {"id": "a", "recording": {"type": "shar"}}
+        >>> set_field(cut, "recording", {"id": "r"})
+        >>> set_field(cut, "lang", "de")
+        >>> cut
+        {'id': 'a', 'recording': {'id': 'r'}, 'custom': {'lang': 'de'}}
+    """
+    if field in OWN_KEYS:
+        cut[field] = value
+        return
+    custom = cut.get(CUSTOM)
+    if custom is None:
+        cut[CUSTOM] = {field: value}
+    elif isinstance(custom, dict):
+        custom[field] = value
+    else:
+        message = f"the cut has custom fields that are no object: {custom!r:.80}"
+        raise ValueError(message)

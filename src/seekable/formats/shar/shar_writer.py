@@ -7,27 +7,31 @@ import os
 import re
 import secrets
 import warnings
-from typing import TYPE_CHECKING, Any, Self, final
+import zlib
+from array import array
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, final
+
+import numpy as np
 
 from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.shar.shar_cuts import UnwritableCut, encoded_cut
+from seekable.formats.shar.shar_cuts import EncodedCut, UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import checked_layout
-from seekable.formats.shar.shar_shard import SharShard
+from seekable.formats.tar.header import BLOCK_BYTES
+from seekable.formats.tar.tar_archive import RECORD_BYTES, end_mark, member
 from seekable.storage.addresses import shown
+from seekable.storage.compression import WITH_HEADER
 from seekable.storage.files import create_new
 from seekable.storage.paths import output_of, output_path
 from seekable.writing.target import made_folder, unfinished_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
-    from typing import BinaryIO
 
     from seekable.formats.shar.shar_layout import SharLayout
-    from seekable.formats.shar.shar_shard import EncodedCut
 
-__all__ = ["SharWriter"]
+__all__ = ["SharShard", "SharWriter"]
 
 _SHARD_SIZE = 1000
 
@@ -62,7 +66,7 @@ class SharWriter:
         compress_jsonl: False to write JSON lines as they are, from which a cut is read without decompression.
         create_index: False to write no ``.idx`` files. Compressed files have none.
         include_cuts: False to write the fields alone.
-        shard_suffix: of one shard (``shard_size=None``), what stands behind the name of each field, such as
+        shard_suffix: of one shard (``shard_size=None``), what follows the name of each field, such as
             ``".part-3"``; so several writers can fill one folder.
         shard_offset: the number of the first shard, for the same.
         overwrite: True to remove the shards of these fields that are there, from the first number on.
@@ -119,7 +123,7 @@ class SharWriter:
         self._clear()
 
     def write(self, cut: Any) -> None:
-        """Write a cut behind those before it.
+        """Write a cut after those before it.
 
         Raises:
             WrongType: the cut cannot be written; the message has its id and the field. It is left out, and
@@ -155,7 +159,7 @@ class SharWriter:
 
     @property
     def output_paths(self) -> dict[str, list[str]]:
-        """The paths of the finished files of cuts and of each field, in the order of shards."""
+        """The paths of all finished files by field, in the order of shards."""
         numbers = range(self._first, self._number)
         return {
             pattern.partition(".")[0]: [
@@ -179,7 +183,7 @@ class SharWriter:
             self._drop()
 
     def _end_of(self, number: int) -> str:
-        """Return what stands behind the names of fields in the files of a shard."""
+        """Return what follows the names of fields in the files of a shard."""
         return self._suffix or "" if self._size is None else f".{number:06d}"
 
     def _warn(self, cut: EncodedCut) -> None:
@@ -232,7 +236,7 @@ class SharWriter:
 
 
 def shard_name(pattern: str, ending: str) -> str:
-    """Return the name of a file of a shard, with an ending in the place of ``.%06d``.
+    """Return the file name of a shard, with an ending in place of ``.%06d``.
 
     Example:
         >>> shard_name("cuts.%06d.jsonl", ".000003"), shard_name("cuts.%06d.jsonl", "")
@@ -304,3 +308,91 @@ class _WholeShard:
         for temporary, _ in self._paths:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+_GZIP_LEVEL = 6
+
+
+@final
+class SharShard:
+    """The files of a shard, open for writing; the caller syncs and closes them.
+
+    Args:
+        layout: the fields, and the form of the files.
+        files: the files in the order of ``layout.patterns``.
+    """
+
+    def __init__(self, layout: SharLayout, files: Sequence[BinaryIO]) -> None:
+        contents = layout.contents
+        self._sinks = [
+            _Pairs(file) if name.endswith(".tar") else _Lines(file, compressed=name.endswith(".gz"))
+            for name, file in zip(contents, files, strict=False)
+        ]
+        indexed = [sink for name, sink in zip(contents, self._sinks, strict=True) if layout.is_indexed(name)]
+        self._indexes = list(zip(indexed, files[len(contents) :], strict=True))
+
+    def add(self, cut: EncodedCut) -> None:
+        """Write a cut after those before it."""
+        for sink, entry in zip(self._sinks, cut.entries, strict=True):
+            sink.add(entry)
+
+    def end(self) -> None:
+        """Write the ends of all files, and the indexes."""
+        for sink in self._sinks:
+            sink.end()
+        for sink, index in self._indexes:
+            # Unsigned 64 bits, little-endian: the first byte of each record, and the end.
+            index.write(np.array([*sink.starts, sink.end_in_index], dtype="<u8").tobytes())
+
+
+@final
+class _Pairs:
+    """A tar file with two members for each cut."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.starts = array("Q")
+        self.size = 0
+        self.end_in_index = 0
+
+    def add(self, entry: list[tuple[str, bytes]]) -> None:
+        self.starts.append(self.size)
+        for name, content in entry:
+            for piece in member(name, content):
+                self._write(piece)
+
+    def end(self) -> None:
+        # Lhotse notes what it had read, in records, when it saw the first block of the end mark.
+        self.end_in_index = -(-(self.size + BLOCK_BYTES) // RECORD_BYTES) * RECORD_BYTES
+        self._write(end_mark(self.size))
+
+    def _write(self, piece: bytes) -> None:
+        self._file.write(piece)
+        self.size += len(piece)
+
+
+@final
+class _Lines:
+    """A file of JSON lines, plain or compressed."""
+
+    def __init__(self, file: BinaryIO, *, compressed: bool) -> None:
+        self._file = file
+        # No name and no time in the header: the same lines make the same bytes.
+        self._gzip = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, WITH_HEADER) if compressed else None
+        self.starts = array("Q")
+        self.size = 0
+
+    def add(self, entry: list[tuple[str, bytes]]) -> None:
+        self.starts.append(self.size)
+        for _, line in entry:
+            self._file.write(line if self._gzip is None else self._gzip.compress(line))
+            self.size += len(line)
+
+    def end(self) -> None:
+        if self._gzip is not None:
+            self._file.write(self._gzip.flush())
+
+    @property
+    def end_in_index(self) -> int:
+        """The number of bytes of all lines."""
+        return self.size

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["Columns", "check_names", "inferred_schema", "loss"]
+__all__ = ["RecordColumns", "check_names", "inferred_schema", "loss"]
 
 
 def loss(values: Iterable[Any], kind: pa.DataType) -> str | None:
@@ -81,7 +81,7 @@ def _of_plain(values: Iterable[Any], kind: pa.DataType) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class RecordColumns:
     """The columns of a file, and the conversion of records to tables with these columns. Picklable."""
 
     schema: pa.Schema
@@ -95,7 +95,7 @@ class Columns:
         """Return records as a table.
 
         Raises:
-            UnwritableRecord: a record is no dict, has a column that the schema lacks, or a value that
+            UnwritableRecord: a record is not a dict, has a column that the schema lacks, or a value that
                 does not fit its column.
         """
         try:
@@ -178,14 +178,14 @@ def converted(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def check_names(records: Sequence[Any], names: frozenset[str] | None) -> None:
-    """Raise an error for records that are no dicts, or that have names without a column.
+    """Raise an error for records that are not dicts, or that have names without a column.
 
     Args:
         records: the records.
         names: the columns; None for any.
 
     Raises:
-        UnsupportedType: a record is no dict, or has a name that is no string or no column.
+        UnsupportedType: a record is not a dict, or a name in it is not a string or not a column.
     """
     for kind in set(map(type, records)):
         if not issubclass(kind, Mapping):
@@ -216,7 +216,7 @@ def inferred_schema(chunks: Iterable[tuple[Sequence[Any], Callable[[int], str]]]
         chunks: lists of records, each with a function of an index in the list that names the record.
 
     Raises:
-        WrongType: a record is no dict, or its values and those of other records have no common type.
+        WrongType: a record is not a dict, or its values and those of other records have no common type.
     """
     import pyarrow as pa
 

@@ -62,7 +62,7 @@ class RowBlocks:
         return found
 
     def group_in_file(self, group: int) -> tuple[int, int]:
-        """Return the file of a group, and the number of the group among those of the file."""
+        """Return a group's file, and the group's index in that file."""
         file = int(self.file_of[group])
         return file, group - int(self.first_groups[file])
 

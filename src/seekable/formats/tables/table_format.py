@@ -8,11 +8,11 @@ Nothing here imports pyarrow, so that a line of JSON can be read without it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
 from seekable.index.finder import TableIndexer, TableLayout
 from seekable.nodes.conditions import Bounds
-from seekable.storage.ranges import RangeSource
+from seekable.storage.ranges import PositionedFile, RangeSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "TableLayout"]
+__all__ = ["Bounds", "PageStore", "PyarrowFile", "RangeSource", "TableFile", "TableFormat", "TableLayout"]
 
 
 class PageStore(Protocol):
@@ -68,7 +68,7 @@ class TableFile(ABC):
         Args:
             group: the group's number.
             start: the first row within the group.
-            stop: the row behind the last one.
+            stop: the row after the last one.
             columns: as for ``rows``.
 
         Raises:
@@ -77,7 +77,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of memory of some columns of a whole group, as Arrow arrays."""
+        """Return about how much memory some columns of a group take as Arrow arrays."""
 
     @abstractmethod
     def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
@@ -88,7 +88,7 @@ class TableFile(ABC):
             columns: as for ``rows``.
 
         Returns:
-            The first byte of each range and the byte behind its last; none if all is known.
+            The first byte of each range and the byte after its last; none if all is known.
 
         Raises:
             CorruptRecord: the file is damaged.
@@ -138,3 +138,36 @@ class TableFormat(TableIndexer, Protocol):
             UnsupportedFormat: as ``read_layout``.
             MissingDependency: a package is needed.
         """
+
+
+@final
+class PyarrowFile(PositionedFile):
+    """The bytes of a source, and bytes after its end; bytes of a mapped source are not copied.
+
+    The file has a position, so threads must not share it.
+    """
+
+    def __init__(self, source: RangeSource, tail: bytes = b"") -> None:
+        """Set the position to byte 0.
+
+        Args:
+            source: the file.
+            tail: bytes that stand after the last byte of the file.
+        """
+        super().__init__(source.size + len(tail))
+        self._source = source
+        self._tail = memoryview(tail)
+
+    def read_buffer(self, size: int) -> memoryview:
+        """Return the next bytes, fewer at the end. pyarrow calls this instead of ``read`` to save a copy."""
+        start, stop = min(self._at, self._size), min(self._at + size, self._size)
+        self._at, end = stop, self._source.size
+        if stop <= end:
+            return self._source.range(start, stop)
+        if start >= end:
+            return self._tail[start - end : stop - end]
+        return memoryview(bytes(self._source.range(start, end)) + self._tail[: stop - end])
+
+    def read(self, size: int = -1) -> bytes:
+        """Return a copy of the next bytes, fewer at the end; all of them if ``size`` is negative."""
+        return bytes(self.read_buffer(self._size if size < 0 else size))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["Columns", "read_schemas", "unified"]
+__all__ = ["ColumnMapping", "read_schemas", "unified"]
 
 
 def read_schemas(schemas: Sequence[bytes]) -> list[pa.Schema]:
@@ -65,7 +65,7 @@ def _chosen(schema: pa.Schema, only: Collection[str] | None) -> pa.Schema:
 
 
 def _joined(whole: pa.Schema, other: pa.Schema, path: str, other_path: str) -> pa.Schema:
-    """Return the columns of two schemas, each of a type that holds the values of both.
+    """Merge two schemas: each column gets a type that holds the values of both.
 
     Raises:
         UnsupportedFormat: some have no such type.
@@ -137,7 +137,7 @@ def _differences(first: pa.Schema, other: pa.Schema) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnMapping:
     """Maps the schema of a file to the wanted columns: which are read, cast, or filled with nulls."""
 
     wanted: pa.Schema
@@ -150,7 +150,7 @@ class Columns:
     """The names of the wanted columns that the file has."""
 
     @classmethod
-    def of(cls, wanted: pa.Schema, file: pa.Schema) -> Columns:
+    def of(cls, wanted: pa.Schema, file: pa.Schema) -> ColumnMapping:
         """Return the mapping from the schema of a file to the wanted columns."""
         names = set(file.names)
         return cls(wanted, file, tuple(name for name in wanted.names if name in names))

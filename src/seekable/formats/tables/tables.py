@@ -17,10 +17,8 @@ from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
 from seekable.formats.tables.table_format import TableFormat  # noqa: TC001 - pipeline files read the type
-from seekable.formats.tables.table_reader import TablesReader
-from seekable.formats.tables.table_reading import UNPACKED, TableReading
-from seekable.formats.tables.table_rows import RowReader
-from seekable.formats.tables.table_schema import Columns, read_schemas, unified
+from seekable.formats.tables.table_reading import UNPACKED, RowReader, TableReading, TablesReader
+from seekable.formats.tables.table_schema import ColumnMapping, read_schemas, unified
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.contract import Card, Hive, OnError, Reading
-    from seekable.formats.tables.arrow import format as arrow_format
-    from seekable.formats.tables.parquet import format as parquet_format
+    from seekable.formats.tables.arrow import arrow_format
+    from seekable.formats.tables.parquet import parquet_format
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
     from seekable.nodes.columns.decode_column import DecodeTable
@@ -44,8 +42,8 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 else:
     pa = optional("pyarrow", extra="parquet")
-    arrow_format = lazy("seekable.formats.tables.arrow.format")
-    parquet_format = lazy("seekable.formats.tables.parquet.format")
+    arrow_format = lazy("seekable.formats.tables.arrow.arrow_format")
+    parquet_format = lazy("seekable.formats.tables.parquet.parquet_format")
 
 __all__ = ["TableSource", "Tables"]
 
@@ -64,7 +62,7 @@ class TableSource(FilesLeaf):
     columns: tuple[str, ...] | None = None
     """The columns that the user named, in their order; None for all."""
     needed: frozenset[str] | None = None
-    """The columns that are used above; None for all. They are no part of the description."""
+    """The columns that are used above; None for all. They are not part of the description."""
     strict: bool = False
     version: str | int | None = None
     """Stands for the code of a function of keys."""
@@ -81,7 +79,7 @@ class TableSource(FilesLeaf):
 
     @property
     def blocks(self) -> Int64s:
-        """The edges of blocks, int64: groups of rows; those of more than 8,192 are cut into equal runs."""
+        """The edges of blocks, int64: groups of rows, cut into equal runs where over 8,192 rows."""
         return self.row_blocks.edges
 
     @property
@@ -169,7 +167,7 @@ class TableSource(FilesLeaf):
         schemas, of_file = self._schemas
         opened = OpenTables(self.files, self.form)
         places = RowPlaces(self.files, self.row_blocks, opened)
-        columns = tuple(Columns.of(self.wanted, schema) for schema in schemas)
+        columns = tuple(ColumnMapping.of(self.wanted, schema) for schema in schemas)
         return TableReading(places, RowReader(places, columns, of_file, self.errors), self.decode)
 
     def record(self, position: int) -> Any:

@@ -1,4 +1,4 @@
-"""The header block of a tar archive: 512 bytes that give the name, the size and the type of a member.
+"""The headers of a tar archive: blocks of 512 bytes with name, size and type of a member, and PAX records.
 
 Headers are checked many at a time: an array with one row a header costs a few numpy calls. A header passes
 if its checksum has one of the forms that tools write, and is the sum of its bytes; so a single byte that
@@ -8,22 +8,34 @@ differs is found, wherever it lies.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.errors import IndexStale
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from seekable.storage.mapped import View
+
 __all__ = [
     "BLOCK_BYTES",
+    "NAME_BYTES",
     "PAX",
+    "TIMES",
     "TYPE_AT",
+    "PaxFields",
     "find_flaw",
     "header_names",
+    "header_number",
     "link_target",
     "long_name",
-    "number",
+    "matters",
+    "member_name",
+    "pax_fields",
+    "pax_records",
     "size_field",
 ]
 
@@ -53,15 +65,15 @@ _CHECKSUM_FORM = re.compile(rb"( *[1-7][0-7]*|[0-7]+)(\0 | \0|\0)")
 """The forms of a checksum that tools write, of 8 bytes in all; most write six digits, NUL and space."""
 
 
-def number(field: bytes) -> int:
+def header_number(field: bytes) -> int:
     r"""Return the number that a field of a header holds.
 
     Raises:
         ValueError: it is negative, or no number.
 
     Example:
-        >>> number(b"00000001750\0"), number(b"  12 \0 "), number(b"\x80\0\0\2"), number(bytes(12))
-        (1000, 10, 2, 0)
+        >>> header_number(b"00000001750\0"), header_number(b"  12 \0 "), header_number(b"\x80\0\0\2")
+        (1000, 10, 2)
     """
     if field[:1] and field[0] == _BINARY:
         return int.from_bytes(field[1:], "big")
@@ -127,7 +139,7 @@ def find_flaw(heads: NDArray[np.uint8]) -> tuple[int, str] | None:
     strange = ((sizes < _ZERO) | (sizes > _ZERO + 7)) & (sizes != 0) & (sizes != _SPACE)
     for row in np.flatnonzero(strange.any(1)).tolist():
         try:
-            number(sizes[row].tobytes())
+            header_number(sizes[row].tobytes())
         except ValueError as error:
             flaws.setdefault(row, f"the size in the header is {error}")
             break
@@ -163,3 +175,131 @@ def _checksum_flaws(heads: NDArray[np.uint8], sums: NDArray[np.int64], suspects:
                 }
             is_signed = stored != plain
     return {}
+
+
+TIMES = {b"%d mtime=" % size: size for size in range(10, 100)}
+"""By its first 9 bytes, the size of a body whose only record is a time: a quick answer of `matters`."""
+
+_SPARSE = b"GNU.sparse."
+
+
+@dataclass(frozen=True, slots=True)
+class PaxFields:
+    """The fields of a member that PAX records give; None for those that they leave to its header."""
+
+    path: bytes | None = None
+    """The whole name."""
+
+    size: int | None = None
+    """The number of bytes of the payload."""
+
+    link_path: bytes | None = None
+    """The name of the member that a link leads to."""
+
+    is_sparse: bool = False
+    """True if the payload is a sparse file: a map of holes and what lies between them."""
+
+
+def matters(body: bytes) -> bool:
+    r"""Return True if records may give a name, a size, a link or a sparse file.
+
+    Most hold times alone, and need not be parsed.
+
+    Example:
+        >>> matters(b"28 mtime=1700000000.1234567\n"), matters(b"14 path=a.txt\n")
+        (False, True)
+    """
+    return b"path=" in body or b"size=" in body or b"sparse" in body
+
+
+def pax_records(body: bytes) -> dict[bytes, bytes]:
+    r"""Return records by key; the last of several with one key holds.
+
+    Raises:
+        ValueError: they are damaged; the message says at which of their bytes.
+
+    Example:
+        >>> pax_records(b"14 path=a.txt\n8 k=a\nb\n")
+        {b'path': b'a.txt', b'k': b'a\nb'}
+    """
+    records: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(body) and body[at]:
+        digits = body[at : at + 20].partition(b" ")[0]
+        stop = at + int(digits) if digits.isdigit() else -1
+        key, equals, value = body[at + len(digits) + 1 : stop - 1].partition(b"=")
+        if not at < stop <= len(body) or body[stop - 1 : stop] != b"\n" or not equals or not key:
+            raise ValueError(f"the PAX records are damaged at their byte {at}: {body[at : at + 40]!r}")
+        records[key] = value
+        at = stop
+    if body[at:].strip(b"\0"):
+        raise ValueError(f"the PAX records are damaged at their byte {at}: {body[at : at + 40]!r}")
+    return records
+
+
+def pax_fields(body: bytes) -> PaxFields:
+    r"""Return what records give of a member.
+
+    Raises:
+        ValueError: they are damaged, the name is empty or holds a NUL, or the size is not a decimal number.
+
+    Example:
+        >>> pax_fields(b"14 path=a.txt\n")
+        PaxFields(path=b'a.txt', size=None, link_path=None, is_sparse=False)
+    """
+    records = pax_records(body)
+    path, size = records.get(_SPARSE + b"name", records.get(b"path")), records.get(b"size")
+    if path is not None and (not path or b"\0" in path):
+        raise ValueError(f"the PAX record of the name is {path!r}; readers disagree on such a member")
+    if size is not None and not size.isdigit():
+        raise ValueError(f"the PAX record of the size is {size!r}")
+    return PaxFields(
+        path,
+        None if size is None else int(size),
+        records.get(b"linkpath"),
+        any(key.startswith(_SPARSE) for key in records),
+    )
+
+
+NAME_BYTES = 1536
+"""The bytes that hold the headers of most members: an extended header, its block, and the header itself."""
+
+_EXTENDED = b"xX"
+_MOST_HEADERS = 64
+
+
+def member_name(view: View, start: int) -> bytes:
+    """Return the name of a member, as the walk of the file found it.
+
+    Args:
+        view: the bytes of the file, which was walked when it was indexed.
+        start: the first byte of the member's first header, an extended one if it has any.
+
+    Raises:
+        IndexStale: there is no header of a member; the file was changed after it was indexed.
+    """
+    blocks, at, given = bytes(view[start : start + NAME_BYTES]), 0, None
+    for _ in range(_MOST_HEADERS):
+        if len(blocks) < at + BLOCK_BYTES:
+            start, at = start + at, 0
+            blocks = bytes(view[start : start + NAME_BYTES])
+            if len(blocks) < BLOCK_BYTES:
+                break
+        kind = blocks[at + TYPE_AT : at + TYPE_AT + 1]
+        if kind not in b"xXgLK":
+            name = long_name(blocks[at : at + BLOCK_BYTES]) if given is None else given
+            return name.rstrip(b"/")
+        try:
+            size = header_number(size_field(blocks[at : at + BLOCK_BYTES]))
+            data = blocks[at + BLOCK_BYTES : at + BLOCK_BYTES + size]
+            if len(data) < size:
+                data = bytes(view[start + at + BLOCK_BYTES : start + at + BLOCK_BYTES + size])
+            if kind == b"L":
+                given = data.partition(b"\0")[0] if given is None else given
+            elif kind in _EXTENDED and b"path=" in data:
+                given = pax_fields(data).path or given
+        except ValueError:
+            break
+        at += BLOCK_BYTES + (size + BLOCK_BYTES - 1 & -BLOCK_BYTES)
+    message = f"there is no header of a member at byte {start:,}; the file was changed after it was indexed"
+    raise IndexStale(message)

@@ -9,24 +9,62 @@ samples.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import ne
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Literal, TypeVar, final
 
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.sample_rule import split_name
 from seekable.index.digest import text_key_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.tar.sample_rule import SampleRule
     from seekable.formats.tar.walk import Members, Walk
 
-__all__ = ["Samples", "group_samples"]
+__all__ = ["SampleRule", "Samples", "group_samples", "split_name"]
+
+_META = re.compile(rb"__[^/]*__(?:$|/)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SampleRule:
+    """The rule by which the names of members decide which members make a sample."""
+
+    split: Literal["first", "last"] = "first"
+    """The dot of the basename that ends the key."""
+
+    adjacent: bool = True
+    """False: members of one key are one sample wherever they lie, ``group="key"``."""
+
+    pairs: bool = False
+    """True: each two members are a sample, split at their last dots, as in Lhotse Shar."""
+
+
+def split_name(name: bytes, rule: SampleRule) -> tuple[bytes, bytes] | None:
+    """Return the key and the field of a member, the field in its own case; None if it is part of no sample.
+
+    Example:
+        >>> split_name(b"d.x/a.b.JPG", SampleRule()), split_name(b"d.x/a.b.JPG", SampleRule(split="last"))
+        ((b'd.x/a', b'b.JPG'), (b'd.x/a.b', b'JPG'))
+        >>> [split_name(name, SampleRule()) for name in (b"__meta__", b"d/._a.jpg", b"README")]
+        [None, None, None]
+    """
+    base = name.rfind(b"/") + 1
+    if rule.pairs:
+        dot = name.rfind(b".", base)
+        return (name[:dot], name[dot + 1 :]) if dot > base else None
+    if name.startswith(b"__") and _META.match(name):
+        return None
+    dot = name.find(b".", base) if rule.split == "first" else name.rfind(b".", base)
+    if dot <= base or name[base] == ord("."):
+        return None
+    return name[:dot], name[dot + 1 :]
+
 
 _MOST_FIELDS = 1 << 16
 _RESERVED = frozenset({"__key__", "__url__", "__local_path__"})
@@ -70,7 +108,7 @@ class Samples:
     """The field of each member: a number into ``field_names``."""
 
     field_names: tuple[str, ...]
-    """The fields, in the order in which they come first; bytes that are no UTF-8 are surrogates."""
+    """The fields, in the order in which they come first; bytes that are not UTF-8 are surrogates."""
 
     header_digest: int
     """The digest of the headers of the archive, see `Walk.header_digest`."""
@@ -101,7 +139,7 @@ def group_samples(members: Walk, rule: SampleRule, *, path: str) -> Samples:
 
 @final
 class _Grouping:
-    """The samples of an archive while they are made of runs of members."""
+    """Samples in the making: runs of members are added, in order."""
 
     def __init__(self, rule: SampleRule, path: str) -> None:
         self._rule = rule
@@ -357,7 +395,7 @@ def _by_key(
 
     Returns:
         The first run of each sample, the members in the order of samples, and the first member of each sample
-        with the number of members behind the last.
+        with the number of members after the last.
     """
     _, first_runs, sample_of_run = np.unique(hashes, return_index=True, return_inverse=True)
     runs = np.sort(first_runs)
@@ -368,7 +406,7 @@ def _by_key(
 
 
 def _prefix(key: bytes) -> bytes:
-    """Return what a name begins with that is of the sample with a key, if a known field is behind it."""
+    """Return what a name begins with that is of the sample with a key, if a known field is after it."""
     return _NO_PREFIX if key.startswith(b"__") else key + b"."  # ``__a.b__`` is left out as metadata.
 
 

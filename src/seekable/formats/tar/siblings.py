@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.tar.sample_records import FILE_COLUMN
-from seekable.formats.tar.sample_source import SampleSource
-from seekable.formats.tar.sibling_rows import SiblingRows, matched_rows
+from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
+from seekable.formats.tar.field_decoders import check_fields, checked_decode
+from seekable.formats.tar.sample_source import FILE_COLUMN, SampleSource
+from seekable.nodes.columns.names import checked_names
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import HOLE, Origins, Plan, Reader, held, of_places
@@ -20,15 +21,19 @@ from seekable.nodes.node import InnerNode, Node, RecordNode
 from seekable.order.blocks import default_blocks_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.contract import Opening
+    from seekable.formats.tar.field_decoders import FieldDecoders
     from seekable.nodes.graph import FileRanges, SearchRange
     from seekable.nodes.key import KeyOf
 
-__all__ = ["Siblings", "columns_of_sides"]
+    UInt64s = NDArray[np.uint64]
+
+__all__ = ["Siblings", "matched_rows", "open_siblings"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
@@ -57,7 +62,7 @@ class Siblings(InnerNode, RecordNode):
     """True if fields of a side that lacks a sample are None."""
 
     only: frozenset[str] | None = None
-    """The columns that are used above; None for all. They are no part of the description."""
+    """The columns that are used above; None for all. They are not part of the description."""
 
     kind: ClassVar[str] = "siblings"
     order_unknown: ClassVar[str] = (
@@ -99,11 +104,11 @@ class Siblings(InnerNode, RecordNode):
 
     @cached
     def called(self) -> tuple[dict[str, str], ...]:
-        """For each side the column of each of its fields, in the order of the fields."""
-        return columns_of_sides(self.archives, self.suffixes)
+        """For each side the columns by field, in the order of the fields."""
+        return _columns_of_sides(self.archives, self.suffixes)
 
     @cached
-    def matched(self) -> SiblingRows:
+    def matched(self) -> _SiblingRows:
         """The rows that go together."""
         return matched_rows(self.archives, self.names, fills=self.fills)
 
@@ -119,7 +124,7 @@ class Siblings(InnerNode, RecordNode):
 
     @cached
     def blocks(self) -> Int64s:
-        """The edges of blocks of 1,024 rows, int64; no block holds rows of two shards."""
+        """The edges of blocks with 1,024 rows, int64; a block lies in one shard."""
         return default_blocks_within(self.matched.counts)
 
     @property
@@ -263,8 +268,8 @@ class Siblings(InnerNode, RecordNode):
         )
 
 
-def columns_of_sides(sides: Sequence[SampleSource], suffixes: Sequence[str]) -> tuple[dict[str, str], ...]:
-    """Return for each side the column of each of its fields, in the order of the fields.
+def _columns_of_sides(sides: Sequence[SampleSource], suffixes: Sequence[str]) -> tuple[dict[str, str], ...]:
+    """Return for each side the columns by field, in the order of the fields.
 
     Args:
         sides: the archives.
@@ -395,3 +400,229 @@ class _SiblingsPlan(Plan):
     @property
     def bytes(self) -> int:
         return sum(side.plan.bytes for side in self.sides if side is not None)
+
+
+_WAY_OUT = "sk.join(sk.open(...), sk.open(...), on='__key__') matches samples by key between any shards"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SiblingRows:
+    """The rows of all sides that make each record."""
+
+    counts: Int64s
+    """The number of records of each shard: int64."""
+
+    of_side: tuple[Int64s, ...] | None
+    """For each side the row of each record, -1 where it lacks the record; None if row ``r`` is row ``r`` of
+    every side."""
+
+
+def matched_rows(sides: Sequence[SampleSource], names: Sequence[str], *, fills: bool) -> _SiblingRows:
+    """Return the rows that go together; no data file is read, but for the keys that an error names.
+
+    Args:
+        sides: the archives.
+        names: the name of each side, for messages.
+        fills: True if a side may lack a record.
+
+    Raises:
+        UnsupportedFormat: the numbers of shards differ, a side lacks a record, or a shard whose rows are
+            matched by key has a key twice.
+    """
+    _check_shards(sides, names)
+    first, others = sides[0], sides[1:]
+    if all(np.array_equal(side.files.records, first.files.records) for side in others) and all(
+        np.array_equal(side.words.key_hashes_of(shard), first.words.key_hashes_of(shard))
+        for shard in range(len(first.files))
+        for side in others
+    ):
+        return _SiblingRows(first.files.records, None)
+    found: list[list[Int64s]] = [[np.empty(0, np.int64)] for _ in sides]
+    counts = np.zeros(len(first.files), np.int64)
+    for shard in range(len(first.files)):
+        matched = _matched_in_shard(sides, names, shard, fills=fills)
+        counts[shard] = len(matched[0])
+        for side, rows, all_rows in zip(sides, matched, found, strict=True):
+            all_rows.append(np.where(rows < 0, rows, rows + int(side.files.starts[shard])))
+    return _SiblingRows(counts, tuple(np.concatenate(rows) for rows in found))
+
+
+def _check_shards(sides: Sequence[SampleSource], names: Sequence[str]) -> None:
+    shards = [len(side.files) for side in sides]
+    if len(set(shards)) > 1:
+        counts = ", ".join(f"{name!r} has {count:,}" for name, count in zip(names, shards, strict=True))
+        message = (
+            f"sibling archives go together shard by shard, and their numbers of shards differ: {counts}. "
+            f"{_WAY_OUT}"
+        )
+        raise UnsupportedFormat(message)
+
+
+def _matched_in_shard(
+    sides: Sequence[SampleSource], names: Sequence[str], shard: int, *, fills: bool
+) -> list[Int64s]:
+    """Return the rows of one shard for each side, counted in the shard; -1 where a side lacks a record."""
+    hashes = [side.words.key_hashes_of(shard) for side in sides]
+    if all(np.array_equal(each, hashes[0]) for each in hashes[1:]):
+        return [np.arange(len(hashes[0]), dtype=np.int64)] * len(sides)
+    for number, each in enumerate(hashes):
+        _check_unique(sides[number], names[number], shard, each)
+    together = hashes[0]
+    for each in hashes[1:]:
+        together = np.concatenate([together, each[~np.isin(each, together, kind="sort")]])
+    matched = [_rows_of(together, each) for each in hashes]
+    for number, rows in enumerate(matched):
+        if not fills and (rows < 0).any():
+            raise UnsupportedFormat(_lacking(sides, names, shard, matched, number))
+    return matched
+
+
+def _check_unique(side: SampleSource, name: str, shard: int, hashes: UInt64s) -> None:
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if not again.size:
+        return
+    rows = sorted(order[again[0] : again[0] + 2].tolist())
+    key = side.key_at(int(side.files.starts[shard]) + rows[0])
+    message = (
+        f"{side.files.shown_path(shard)} ({name!r}): rows {rows[0]} and {rows[1]} have the key {key!r}. The "
+        f"archives have other keys in this shard, or another order of them, so that samples are matched by "
+        f"key: make the keys unique, or write the samples of all archives in one order"
+    )
+    raise UnsupportedFormat(message)
+
+
+def _rows_of(wanted: UInt64s, hashes: UInt64s) -> Int64s:
+    """Return the row of each wanted hash, -1 where there is none."""
+    if not hashes.size:
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(hashes, kind="stable").astype(np.int64)
+    places = np.minimum(np.searchsorted(hashes[order], wanted), len(hashes) - 1)
+    return np.where(hashes[order[places]] == wanted, order[places], -1)
+
+
+def _lacking(
+    sides: Sequence[SampleSource], names: Sequence[str], shard: int, matched: Sequence[Int64s], number: int
+) -> str:
+    """Return the message for a side that lacks records of a shard."""
+    lacks = np.flatnonzero(matched[number] < 0)
+    other = next(at for at, rows in enumerate(matched) if rows[lacks[0]] >= 0)
+    row = int(matched[other][lacks[0]])
+    key = sides[other].key_at(int(sides[other].files.starts[shard]) + row)
+    return (
+        f"{sides[number].files.shown_path(shard)} ({names[number]!r}) lacks {len(lacks):,} "
+        f"sample{'s' * (len(lacks) != 1)} of {sides[other].files.shown_path(shard)} ({names[other]!r}); the "
+        f"first is row {row}, key {key!r}. sk.formats.Tar(missing='none') delivers None for the fields of a "
+        f"sample that is missing; {_WAY_OUT}"
+    )
+
+
+def open_siblings(
+    sources: Mapping[str, Any], opening: Opening, given: Any, *, suffix: object, fills: bool
+) -> Siblings:
+    """Return the node whose records have the fields of several archives.
+
+    Args:
+        sources: the source of each side, by a name of the caller's choice.
+        opening: opens each of them, with payloads that are bytes.
+        given: the format of each side; None to find it.
+        suffix: that option of ``sk.formats.Tar``.
+        fills: True if fields that a sample lacks are None.
+
+    Raises:
+        InvalidArgument: a side is not a tar file of samples, two columns have one name, or there is no such
+            column.
+        UnsupportedFormat: samples of the sides do not go together, or a field is pickled.
+        WrongType: an argument is of another type.
+    """
+    names, reading = _checked_sides(sources), opening.reading
+    if opening.key is not None:
+        message = f"key= is for one source, and samples of archives have the key {SAMPLE_KEY!r}: leave it out"
+        raise InvalidArgument(message)
+    suffixes = _suffixes(names, suffix)
+    decoders = checked_decode(reading.decode)
+    columns = None if reading.columns is None else checked_names("columns", reading.columns)
+    sides = [_archive(name, opening.side(sources[name], given)) for name in names]
+    made = _with_options(sides, _columns_of_sides(sides, suffixes), decoders, columns, fills=fills)
+    node = Siblings(made, names, suffixes, columns, fills)
+    # The number of records comes from matching the samples: those that do not go together are found here.
+    if node.size:
+        _check_fields(node, decoders)
+    return node
+
+
+def _checked_sides(sources: Mapping[Any, Any]) -> tuple[str, ...]:
+    if not sources:
+        message = "a dict of archives needs at least one (got an empty dict)"
+        raise InvalidArgument(message)
+    for name in sources:
+        if not isinstance(name, str) or not name:
+            message = f"the keys of a dict of archives must be names (got {name!r})"
+            raise WrongType(message)
+    return tuple(sources)
+
+
+def _suffixes(names: tuple[str, ...], suffix: object) -> tuple[str, ...]:
+    """Return the suffix of each side; a text is that of every side but the first."""
+    if suffix is None:
+        return ("",) * len(names)
+    by_name: Mapping[str, Any] = suffix if isinstance(suffix, Mapping) else dict.fromkeys(names[1:], suffix)
+    if unknown := [name for name in by_name if name not in names]:
+        message = f"suffix has {unknown[0]!r}, and the archives are {', '.join(map(repr, names))}"
+        raise InvalidArgument(message)
+    for given in suffix.values() if isinstance(suffix, Mapping) else (suffix,):
+        if not isinstance(given, str) or not given:
+            message = (
+                f"suffix must be a text that is not empty, or a dict of those by archive (got {given!r})"
+            )
+            raise InvalidArgument(message)
+    return tuple(by_name.get(name, "") for name in names)
+
+
+def _archive(name: str, node: Node) -> SampleSource:
+    if not isinstance(node, SampleSource):
+        message = (
+            f"a dict is for sibling archives, tar files of samples, and {name!r} is {node!r}: "
+            f"sk.join(a, b, on=...) and sk.zip(a, b) put other data together"
+        )
+        raise InvalidArgument(message)
+    return node
+
+
+def _with_options(
+    sides: Sequence[SampleSource],
+    called: Sequence[Mapping[str, str]],
+    decoders: FieldDecoders,
+    columns: tuple[str, ...] | None,
+    *,
+    fills: bool,
+) -> tuple[SampleSource, ...]:
+    """Return the sides with the columns and the decoders that the caller asks for.
+
+    Raises:
+        InvalidArgument: no side has a column.
+    """
+    files = {FILE_COLUMN: FILE_COLUMN} if decoders.with_url else {}
+    there = [SAMPLE_KEY, *files, *(column for own in called for column in own.values())]
+    if lost := [name for name in columns or () if name not in there and any(side.size for side in sides)]:
+        message = f"no sample has a field {lost[0]!r}; there are {', '.join(map(repr, there))}"
+        raise InvalidArgument(message)
+    made = []
+    for number, (side, own) in enumerate(zip(sides, called, strict=True)):
+        field_of = {column: field for field, column in own.items()} | {SAMPLE_KEY: SAMPLE_KEY}
+        # The file of a record is that of the first side, and the other decoders are the same without it.
+        own_decoders = checked_decode(None) if number and decoders.with_url else decoders
+        if not number:
+            field_of |= files
+        names = None if columns is None else tuple(field_of[name] for name in columns if name in field_of)
+        made.append(replace(side, columns=names, decoders=own_decoders, fills=fills))
+    return tuple(made)
+
+
+def _check_fields(node: Siblings, decoders: FieldDecoders) -> None:
+    """Refuse fields that will not be decoded, and names in ``decode=`` that no side has."""
+    fields = [field for side in node.archives for field in side.fields]
+    for side, own in zip(node.archives, node.called, strict=True):
+        wanted = [field for field, column in own.items() if node.has(column)]
+        check_fields(wanted, decoders, fields=fields, where=side.asked)

@@ -13,9 +13,9 @@ from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim, Format, check_partitions
 from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named
-from seekable.formats.tar.fields.decode_argument import checked_decode
+from seekable.formats.tar.field_decoders import checked_decode
 from seekable.formats.tar.sample_source import SampleSource, check_columns
-from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor, tar_name
+from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.leaf import warn_of_files
 from seekable.nodes.key import SAMPLE_KEY
@@ -23,16 +23,16 @@ from seekable.nodes.key import SAMPLE_KEY
 if TYPE_CHECKING:
     from seekable.formats.contract import Card, Checking, Hive, Opening, Reading
     from seekable.formats.look import Folder, Look
-    from seekable.formats.tar import energon, energon_files, sibling_archives, wids_files
+    from seekable.formats.tar import energon, siblings
+    from seekable.formats.tar import wids as wids_files
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
     from seekable.nodes.key import KeyOf
     from seekable.nodes.node import Node
 else:
     energon = lazy("seekable.formats.tar.energon")
-    energon_files = lazy("seekable.formats.tar.energon_files")
-    sibling_archives = lazy("seekable.formats.tar.sibling_archives")
-    wids_files = lazy("seekable.formats.tar.wids_files")
+    siblings = lazy("seekable.formats.tar.siblings")
+    wids_files = lazy("seekable.formats.tar.wids")
 
 __all__ = ["Tar"]
 
@@ -46,7 +46,7 @@ class _Sides(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tar(Format):
-    """Tar files of samples, as WebDataset has them; also of each side of sibling archives.
+    """Tar files of samples as in WebDataset; also the sides of sibling archives.
 
     Args:
         group: ``"key"`` if members with one key are one sample wherever they lie in a file; else members of a
@@ -87,19 +87,15 @@ class Tar(Format):
     @property
     def name(self) -> str:
         """The name of the format, with the options that decide where samples start."""
-        return tar_name(
-            last=self.splitname == "last",
-            key=self.group == "key",
-            pairs=self.pairs,
-            concatenated=self.concatenated,
-        )
+        wanted = (self.splitname == "last", self.group == "key", self.pairs, self.concatenated)
+        return "-".join(["tar", *(option for option, on in zip(OPTIONS, wanted, strict=True) if on)])
 
     def with_name(self, name: str) -> Self:
         """Return the format with the options of a name besides its own.
 
         Raises:
             InvalidArgument: the name has an unknown option, or an option of the value is wrong.
-            WrongType: ``concatenated`` is no bool.
+            WrongType: ``concatenated`` is not a bool.
         """
         for argument, given, known in (
             ("group", self.group, ("key",)),
@@ -129,17 +125,17 @@ class Tar(Format):
 
     @classmethod
     def claim(cls, look: Look) -> Claim | None:
-        """Return the shards of a split of Energon or a list of wids, or the sources of sibling archives."""
+        """Claim a split of Energon, a list of wids, or sibling archives."""
         if isinstance(look.source, Mapping):
             is_given = look.name is not None or look.value is not None
             return Claim(format=format_of_spec(look, "tar"), detail=_Sides(look.source, is_given))
         if look.spec == "energon":
-            return energon_files.energon_claim(look)
+            return energon.energon_claim(look)
         return wids_files.wids_claim(look) if look.spec == "wids" else None
 
     @classmethod
     def foreign(cls, folder: Folder) -> OtherTool | None:
-        """Return what a dataset of Energon is, if a folder is one, with the names of its splits."""
+        """Return how a folder of Energon is opened, with the names of its splits; None for other folders."""
         if energon.META not in folder.inner:
             return None
         try:
@@ -203,7 +199,7 @@ class Tar(Format):
         return super(Tar, self).verified(claim, checking)
 
     def open(self, claim: Claim, opening: Opening) -> Node:
-        """Return the samples of a claim: of one source, of a split without what it leaves out, of siblings.
+        """Return the samples of a claim: one source, a split of Energon, or sibling archives.
 
         Raises:
             InvalidArgument: ``suffix=`` is given for one source.
@@ -212,7 +208,7 @@ class Tar(Format):
             side = replace(self, suffix=None, missing=None) if claim.detail.is_given else None
             fills = self.missing == "none"
             sources = claim.detail.sources
-            return sibling_archives.open_siblings(sources, opening, side, suffix=self.suffix, fills=fills)
+            return siblings.open_siblings(sources, opening, side, suffix=self.suffix, fills=fills)
         if self.suffix is not None:
             message = (
                 f"suffix= is for a dict of archives, and this is other data (got {self.suffix!r}): drop it"

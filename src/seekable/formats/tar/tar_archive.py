@@ -1,6 +1,6 @@
-"""The bytes of tar archives: the same members make the same bytes, on every machine and at any time.
+"""Tar archives as the library writes them: equal members make equal bytes, on every machine, at any time.
 
-They are those that Python's ``tarfile`` writes by default for a ``TarInfo`` with a name and a size alone:
+They are the bytes that Python's ``tarfile`` writes by default for a ``TarInfo`` with a name and a size alone:
 mode 0644, no owner, no time. A member has one header block where its name is ASCII and has at most 100 bytes;
 else a PAX header precedes it.
 """
@@ -10,12 +10,19 @@ from __future__ import annotations
 import tarfile
 from typing import TYPE_CHECKING
 
+from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.header import BLOCK_BYTES
+from seekable.formats.tar.samples import group_samples
+from seekable.formats.tar.walk import Walk
+from seekable.index.build.content import ForwardStream
+from seekable.writing.compressed_files import read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RECORD_BYTES", "archive", "end_mark", "member", "member_header"]
+    from seekable.formats.tar.samples import SampleRule
+
+__all__ = ["RECORD_BYTES", "archive", "end_mark", "member", "member_header", "samples_in"]
 
 RECORD_BYTES = 10_240
 """The bytes of an archive are a multiple of this number."""
@@ -89,3 +96,26 @@ def archive(members: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
                 size += len(piece)
                 yield piece
     yield end_mark(size)
+
+
+def samples_in(path: str, rule: SampleRule) -> int | None:
+    """Return the number of samples of a tar file; None if it is damaged or does not end as ours do.
+
+    Args:
+        path: the path of the file, plain or compressed.
+        rule: which members make a sample.
+    """
+    size = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size
+        for piece in read_pieces(path):
+            size += len(piece)
+            yield piece
+
+    try:
+        found = group_samples(Walk(ForwardStream(counted(), path=path)), rule, path=path)
+    except UnsupportedFormat:
+        return None
+    end = int(found.starts[-1])
+    return len(found.starts) - 1 if size == end + len(end_mark(end)) else None

@@ -7,36 +7,25 @@ from typing import TYPE_CHECKING, Literal
 
 from seekable._lazy import lazy
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.layout import encode_samples
-from seekable.formats.tar.sample_rule import SampleRule
-from seekable.formats.tar.samples import group_samples
+from seekable.formats.tar.samples import SampleRule, group_samples
+from seekable.formats.tar.tar_words import encode_samples
 from seekable.index.finder import Survey
 from seekable.storage.first_bytes import check_compression
 
 if TYPE_CHECKING:
-    from seekable.formats.tar import walk as archive
+    from seekable.index.finder import ForwardReader
+
+if TYPE_CHECKING:
+    from seekable.formats.tar import walk
     from seekable.index.finder import ForwardReader
 else:
-    archive = lazy("seekable.formats.tar.walk")
+    walk = lazy("seekable.formats.tar.walk")
 
-__all__ = ["OPTIONS", "TarSurveyor", "sample_rule_of", "tar_name"]
+__all__ = ["OPTIONS", "TarSurveyor", "sample_rule_of"]
 
 _LAST, _KEY, _PAIRS, _CONCATENATED = "last", "key", "pairs", "concatenated"
 OPTIONS = (_LAST, _KEY, _PAIRS, _CONCATENATED)
 """The options that decide where samples start, in the order in which a name has them."""
-
-
-def tar_name(
-    *, last: bool = False, key: bool = False, pairs: bool = False, concatenated: bool = False
-) -> str:
-    """Return the name of the format with its options.
-
-    Example:
-        >>> tar_name(), tar_name(last=True, concatenated=True)
-        ('tar', 'tar-last-concatenated')
-    """
-    given = zip(OPTIONS, (last, key, pairs, concatenated), strict=True)
-    return "-".join(["tar", *(option for option, wanted in given if wanted)])
 
 
 def sample_rule_of(name: str) -> SampleRule:
@@ -64,7 +53,7 @@ class TarSurveyor:
         return sample_rule_of(self.name)
 
     def check_head(self, head: bytes, path: str) -> None:
-        """Refuse a file that has no byte, or is compressed where its name says nothing of it.
+        """Refuse a file that is empty, or is compressed and its name does not say so.
 
         Raises:
             UnsupportedFormat: it is such a file; the message says what to do.
@@ -81,7 +70,7 @@ class TarSurveyor:
             UnsupportedFormat: the file is damaged, has members that cannot be read, or samples whose members
                 do not follow each other; the message names the place and the way out.
         """
-        walked = archive.walk(source, concatenated=_CONCATENATED in self.name.split("-"))
+        walked = walk.Walk(source, concatenated=_CONCATENATED in self.name.split("-"))
         samples = group_samples(walked, self.rule, path=source.path)
         words, schema = encode_samples(samples, source.path)
         digest = samples.header_digest.to_bytes(8, "little")

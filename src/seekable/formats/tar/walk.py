@@ -7,6 +7,8 @@ Nothing ends an archive but a block of zeros, or the end of the file.
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -16,26 +18,27 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.header import (
     BLOCK_BYTES,
     PAX,
+    TIMES,
     TYPE_AT,
+    PaxFields,
     find_flaw,
+    header_names,
+    header_number,
     link_target,
     long_name,
-    number,
+    matters,
+    pax_fields,
     size_field,
 )
-from seekable.formats.tar.header_batch import HeaderBatch, Members
-from seekable.formats.tar.header_window import HeaderWindow
-from seekable.formats.tar.link_targets import LinkTargets
-from seekable.formats.tar.pax import TIMES, PaxFields, matters, pax_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.index.finder import ForwardReader
 
-__all__ = ["Members", "Walk", "walk"]
+__all__ = ["Members", "Walk"]
 
 _BATCH = 1024
 """The headers that are checked at once: 512 KiB, which fit into a cache of the processor."""
@@ -61,21 +64,6 @@ _UNLINK = "Re-create the archive with tar -h (--dereference)"
 _UNSPARSE = "Re-create the archive with tar without -S, or with bsdtar --no-read-sparse"
 
 
-def walk(source: ForwardReader, *, concatenated: bool = False) -> Walk:
-    """Return the members of an archive, in runs; nothing is read before the first run is taken.
-
-    Args:
-        source: the bytes of the archive.
-        concatenated: go on behind an end mark, if anything but zeros follows; an error otherwise.
-
-    Raises:
-        UnsupportedFormat: while runs are taken: the archive is damaged, or has members that cannot be read in
-            place (symbolic links, sparse files); the message names the file, the offset, the last good
-            member, and what to do.
-    """
-    return Walk(source, concatenated=concatenated)
-
-
 class _Broken(ValueError):
     """The walk cannot go on: why, the offset, and what the caller can do."""
 
@@ -88,47 +76,41 @@ class _Broken(ValueError):
 
 @final
 class Walk:
-    """An iterator of the members of an archive, in runs of which none is empty."""
+    """An iterator over the members of an archive, in runs that are not empty; it reads as it goes.
 
-    __slots__ = (
-        *(
-            "end",
-            "warnings",
-            "_source",
-            "_concatenated",
-            "_window",
-            "_start",
-            "_pax",
-            "_long",
-            "_batch",
-            "_walked",
-        ),
-        *("_recent", "_symlinks", "_first_symlink", "_targets", "_headers", "_bodies"),
-    )
+    Args:
+        source: the bytes of the archive.
+        concatenated: go on after an end mark, if anything but zeros follows; an error otherwise.
 
-    def __init__(self, source: ForwardReader, *, concatenated: bool) -> None:
+    Raises:
+        UnsupportedFormat: while runs are taken: the archive is damaged, or has members that cannot be read in
+            place (symbolic links, sparse files); the message names the file, the offset, the last good
+            member, and what to do.
+    """
+
+    def __init__(self, source: ForwardReader, *, concatenated: bool = False) -> None:
         self.end: int | None = None
         """The offset of the end mark, or of the end of a file without one; None before the last run."""
         self.warnings: list[str] = []
         """Texts about what is allowed and may not be meant."""
         self._source = source
         self._concatenated = concatenated
-        self._window = HeaderWindow(source)
+        self._window = _HeaderWindow(source)
         self._start = 0
         self._pax: PaxFields | None = None
         self._long: dict[int, bytes] = {}
-        self._batch = HeaderBatch()
+        self._batch = _HeaderBatch()
         self._recent: list[tuple[int, bytes]] = []
         self._walked = 0
         self._symlinks = 0
         self._first_symlink = (0, b"")
-        self._targets = LinkTargets()
+        self._targets = _LinkTargets()
         self._headers = xxhash.xxh3_64()
         self._bodies = xxhash.xxh3_64()
 
     @property
     def header_digest(self) -> int:
-        """The xxh3_64 of the headers of the runs that were taken, and of the data of extended ones."""
+        """The xxh3_64 of all headers so far, with the data of extended ones."""
         digests = (self._headers.intdigest(), self._bodies.intdigest())
         return xxhash.xxh3_64_intdigest(b"".join(digest.to_bytes(8, "little") for digest in digests))
 
@@ -137,7 +119,7 @@ class Walk:
 
     def __next__(self) -> Members:
         while self.end is None:
-            self._batch = HeaderBatch()
+            self._batch = _HeaderBatch()
             try:
                 members = self._run()
             except _Broken as broken:
@@ -156,7 +138,7 @@ class Walk:
         return self._members(self._checked())
 
     def _follow(self) -> None:
-        """Go from header to header until the batch is full or the archive ends: the inner loop.
+        """Follow headers until the batch is full or the archive ends: the inner loop.
 
         Raises:
             _Broken: the archive ends where it must not, or has what is refused; a damaged header before that
@@ -207,21 +189,21 @@ class Walk:
             buffer, base = window.buffer, window.base
 
     def _step(self, block: bytes, at: int) -> int:
-        """Take in a header that the inner loop does not, and return the offset of the next one."""
+        """Handle a header that the inner loop does not, and return the offset of the next one."""
         if block == _ZEROS:
             return self._end_mark(at)
         row = self._batch.add(block, at)
         kind = block[TYPE_AT]
         try:
-            size = number(size_field(block))
+            size = header_number(size_field(block))
         except ValueError as error:
             raise _Broken(at, f"the size in the header is {error}") from None
         if kind in _EXTENDED or kind == _GLOBAL:
             self._extended(kind, at, size)
-            behind = at + 512 + (size + 511 & -512)
+            after = at + 512 + (size + 511 & -512)
             if kind == _GLOBAL and self._start == at:
-                self._start = behind
-            return behind
+                self._start = after
+            return after
         pax = self._pax or PaxFields()
         name = pax.path or self._long.get(_LONG_NAME) or long_name(block)
         size = size if pax.size is None else pax.size
@@ -253,7 +235,7 @@ class Walk:
             self._symlinks += 1
 
     def _extended(self, kind: int, at: int, size: int) -> None:
-        """Take in the data of an extended header."""
+        """Handle the data of an extended header."""
         if self._start != at and self._pax is None and not self._long:
             self._pax = PaxFields()  # The inner loop read one that gives nothing.
         if size > _MOST_EXTENDED:
@@ -284,7 +266,7 @@ class Walk:
         self._pax = fields
 
     def _end_mark(self, at: int) -> int:
-        """Look behind a block of zeros; return the offset of an appended archive, or end the walk."""
+        """Look after a block of zeros; return the offset of an appended archive, or end the walk."""
         self._no_pending(at, "the end mark")
         before = at + 511
         while data := self._source.read(before, _TAIL_READ):
@@ -335,7 +317,7 @@ class Walk:
         return block
 
     def _data(self, at: int, size: int) -> bytes:
-        """Return the data behind the extended header at an offset."""
+        """Return the data after the extended header at an offset."""
         body = self._window.take(at + 512, size)
         if len(body) < size:
             if not self._window.fill(at + 512, size, headers=self._walked + len(self._batch.heads)):
@@ -399,3 +381,204 @@ class Walk:
 
 def _shown(name: bytes) -> str:
     return repr(name.decode("utf-8", "surrogateescape"))
+
+
+_NEAR_BYTES = 2 << 10
+_NEAR_READ = 256 << 10
+"""The bytes to read where headers are less than `_NEAR_BYTES` apart, extended ones counted."""
+
+_FAR_READ = 6 << 10
+"""The bytes to read elsewhere: the headers of a sample of small members, and of the large one after it."""
+
+_NEWEST_SHARE = 0.25
+"""How much the newest distance between headers weighs in the mean."""
+
+_MOST_OFFSET = 1 << 62
+
+
+@final
+class _HeaderWindow:
+    """The part of an archive that a walk looks at; it is long where headers are close together."""
+
+    __slots__ = ("_at", "_headers", "_source", "_spacing", "base", "buffer")
+
+    def __init__(self, source: ForwardReader) -> None:
+        """Begin with an empty window."""
+        self.buffer = b""
+        """The bytes of the window."""
+        self.base = 0
+        """The offset of the first of them."""
+        self._source = source
+        self._at = 0
+        self._headers = 0
+        self._spacing = 0.0
+
+    def fill(self, at: int, count: int, *, headers: int) -> bool:
+        """Move the window, so that it begins one byte before an offset.
+
+        That byte is the last of the data that end there, so that a file which ends before it is told from one
+        which ends there.
+
+        Args:
+            at: the offset.
+            count: the number of bytes that are needed from there on, besides the next header.
+            headers: the number of headers before the offset.
+
+        Returns:
+            False if the file ends before that byte.
+        """
+        if headers > self._headers:
+            newest = (at - self._at) / (headers - self._headers)
+            self._spacing += (newest - self._spacing) * _NEWEST_SHARE
+            self._at, self._headers = at, headers
+        self.base = max(at - 1, 0)
+        count += _NEAR_READ if self._spacing < _NEAR_BYTES else _FAR_READ
+        self.buffer = self._source.read(self.base, count + 1) if at < _MOST_OFFSET else b""
+        return bool(self.buffer) or not at
+
+    def take(self, at: int, count: int) -> bytes:
+        """Return bytes of the window from an offset on; fewer where it ends."""
+        return self.buffer[at - self.base : at - self.base + count]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Consecutive regular files and hard links of an archive, at most 1,024, in its order."""
+
+    starts: NDArray[np.uint64]
+    """The offset of the first extended header of each member, or of its header if it has no other."""
+
+    payloads: NDArray[np.uint64]
+    """The offset of each payload; of a hard link, that of the member it leads to, which lies before it."""
+
+    sizes: NDArray[np.uint64]
+    """The number of bytes of each payload."""
+
+    names: list[bytes]
+    """The name of each member, without final slashes."""
+
+
+@final
+@dataclass(slots=True)
+class _HeaderBatch:
+    """Headers in the order of the archive, extended ones among them, to be checked at once."""
+
+    heads: list[bytes] = field(default_factory=list)
+    """The blocks of the headers."""
+
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    """The offset of each header."""
+
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    """The size of the payload after each header if it is a member's, else -1."""
+
+    starts: dict[int, int] = field(default_factory=dict)
+    """By index of a header, the offset of the first extended one before it, or its own.
+
+    A header that is not here begins its member, unless it follows a PAX header directly.
+    """
+
+    names: dict[int, bytes] = field(default_factory=dict)
+    """The names of members that do not stand in their headers."""
+
+    links: dict[int, bytes] = field(default_factory=dict)
+    """The targets of hard links."""
+
+    bodies: list[bytes] = field(default_factory=list)
+    """The data of extended headers."""
+
+    def add(self, head: bytes, offset: int) -> int:
+        """Add a header, so far of no member, and return its index."""
+        self.heads.append(head)
+        self.offsets.append(offset)
+        self.sizes.append(-1)
+        return len(self.heads) - 1
+
+    def member_rows(self) -> NDArray[np.int64]:
+        """Return the indices of the members' headers."""
+        return np.flatnonzero(np.frombuffer(self.sizes, np.int64) >= 0)
+
+    def names_of(self, heads: NDArray[np.uint8], rows: NDArray[np.int64]) -> list[bytes]:
+        """Return the names of members.
+
+        Args:
+            heads: the headers, one a row, uint8, shape ``(n, 512)``.
+            rows: the indices of the members' headers.
+        """
+        names = header_names(heads if rows.size == len(heads) else heads[rows])
+        if self.names:
+            names = [self.names.get(row, name) for row, name in zip(rows.tolist(), names, strict=True)]
+        return names
+
+    def members(self, heads: NDArray[np.uint8]) -> Members:
+        """Return the members, hard links without payload, of headers that were checked, one a row."""
+        sizes, offsets = np.frombuffer(self.sizes, np.uint64), np.frombuffer(self.offsets, np.uint64)
+        rows = self.member_rows()
+        starts = offsets.copy()
+        after_pax = np.flatnonzero(heads[:-1, TYPE_AT] == PAX) + 1
+        starts[after_pax] = offsets[after_pax - 1]
+        for row, start in self.starts.items():
+            starts[row] = start
+        payloads = offsets[rows] + np.uint64(BLOCK_BYTES)
+        return Members(starts[rows], payloads, sizes[rows], self.names_of(heads, rows))
+
+
+@final
+class _LinkTargets:
+    """The members of an archive so far: where the payload of a name lies.
+
+    Archives without links, which are most of them, cost 8 bytes a member here: the arrays of payloads and
+    sizes are those of the walk. The first link makes a dict of them.
+    """
+
+    __slots__ = ("_by_hash", "_waiting")
+
+    def __init__(self) -> None:
+        """Begin before the first member."""
+        self._waiting: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]] = []
+        self._by_hash: dict[int, tuple[int, int]] = {}
+
+    def add(
+        self,
+        names: Sequence[bytes],
+        payloads: NDArray[np.uint64],
+        sizes: NDArray[np.uint64],
+        links: Mapping[int, bytes],
+    ) -> int | None:
+        """Add the next members, and give each link the payload of the last member before it that it names.
+
+        Args:
+            names: the name of each member.
+            payloads: the offset of each payload; written to where the member is a link.
+            sizes: the size of each payload; written to where the member is a link.
+            links: the targets of links, by index of the member in these arrays, ascending.
+
+        Returns:
+            The index of the first link whose target is not before it; None if there is none.
+        """
+        hashes = np.fromiter(map(hash, names), np.int64, len(names))
+        if not links:
+            self._waiting.append((hashes, payloads, sizes))
+            return None
+        self._catch_up()
+        done = 0
+        for index, target in links.items():
+            self._remember(hashes[done:index], payloads[done:index], sizes[done:index])
+            done = index
+            if (found := self._by_hash.get(hash(target.rstrip(b"/")))) is None:
+                return index
+            payloads[index], sizes[index] = found
+        self._remember(hashes[done:], payloads[done:], sizes[done:])
+        return None
+
+    def _catch_up(self) -> None:
+        for hashes, payloads, sizes in self._waiting:
+            self._remember(hashes, payloads, sizes)
+        self._waiting.clear()
+
+    def _remember(
+        self, hashes: NDArray[np.int64], payloads: NDArray[np.uint64], sizes: NDArray[np.uint64]
+    ) -> None:
+        pairs = zip(payloads.tolist(), sizes.tolist(), strict=True)
+        self._by_hash.update(zip(hashes.tolist(), pairs, strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable.errors import SeekableError
 from seekable.formats.classify import card_of_file
-from seekable.formats.lines.csv_dialect import is_csv
+from seekable.formats.lines.csv import is_csv
 from seekable.formats.lines.line_source import line_span
 from seekable.formats.tokens.stored_arrays import FileMaps, alike, copy_elements, too_short
 from seekable.formats.tokens.token_store import SOURCES, is_part, read_sources

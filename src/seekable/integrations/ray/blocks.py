@@ -25,7 +25,7 @@ from ray.data.extensions import (
 
 from seekable.errors import ForkUnsafe, InvalidArgument, WrongType
 from seekable.formats.file_format import UnwritableRecord
-from seekable.formats.tables.arrow_table import Columns, check_names, inferred_schema
+from seekable.formats.tables.arrow_table import RecordColumns, check_names, inferred_schema
 from seekable.nodes.columns.arrow_types import UnsupportedType
 from seekable.nodes.graph import HOLE
 from seekable.parallel.pickling import deserialized
@@ -59,7 +59,7 @@ class BlockColumns:
     names: tuple[str, ...]
     """All columns, in their order."""
 
-    plain: Columns
+    plain: RecordColumns
     """The columns that are not tensors."""
 
     tensors: Mapping[str, Any]
@@ -170,14 +170,14 @@ def columns_of(
         message = f"{error}; {WAY_OUT}"
         raise WrongType(message) from None
     names = dict.fromkeys(name for record in kept for name in record)
-    return BlockColumns(tuple(names), Columns(schema, inferred=True), tensors, boxed)
+    return BlockColumns(tuple(names), RecordColumns(schema, inferred=True), tensors, boxed)
 
 
 def _of_schema(schema: pa.Schema, *, boxed: bool) -> BlockColumns:
     kinds = get_arrow_extension_tensor_types()
     tensors = {field.name: field.type for field in schema if isinstance(field.type, kinds)}
     plain = pa.schema([field for field in schema if field.name not in tensors])
-    return BlockColumns(tuple(schema.names), Columns(plain, inferred=False), tensors, boxed)
+    return BlockColumns(tuple(schema.names), RecordColumns(plain, inferred=False), tensors, boxed)
 
 
 def _checked_schema(schema: Any) -> pa.Schema:

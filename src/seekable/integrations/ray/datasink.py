@@ -11,7 +11,7 @@ from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from seekable.errors import DataNotFound
-from seekable.formats.tables.arrow_table import Columns
+from seekable.formats.tables.arrow_table import RecordColumns
 from seekable.formats.tables.parquet_writer import Parquet
 from seekable.storage.addresses import shown
 from seekable.writing.manifest import Written
@@ -86,7 +86,7 @@ class FileSink(Datasink[_TaskFile | None]):
             return None
         form = self._form
         if isinstance(form, Parquet) and form.columns is None:
-            form = replace(form, columns=Columns(rows.schema, inferred=False))
+            form = replace(form, columns=RecordColumns(rows.schema, inferred=False))
         name = f"part-{ctx.task_idx:05d}{self._form.suffix}"
         size = write_whole(
             self._target.join(name),

@@ -187,7 +187,7 @@ class Decoder(ABC):
         return errors(corrupt)
 
 
-_HOMES = MappingProxyType({"audio": "seekable.formats.audio.decoder:audio"})
+_HOMES = MappingProxyType({"audio": "seekable.formats.audio.audio_decoder:audio"})
 """What makes the decoders of each kind, ``module:name``; it is imported when one is used."""
 
 AskedDecoder = str | Callable[[bytes], Any] | None

@@ -27,8 +27,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.formats.lines.csv import spellings
-from seekable.formats.lines.csv_dialect import dialect_of
+from seekable.formats.lines.csv import dialect_of, spellings
 from seekable.formats.lines.line_source import LineDecoder
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import HOLE, known_size

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from seekable._arguments import checked_count
 from seekable.errors import BadValue, InvalidArgument, MissingDependency, OutOfRange
-from seekable.formats.audio.part import Part
-from seekable.formats.audio.payload import payload_of
+from seekable.formats.audio.audio_bytes import payload_of
+from seekable.formats.audio.part import AudioPart
 from seekable.formats.audio.soundfile_formats import read_with_soundfile
 from seekable.formats.audio.wave_file import is_wave, read_wave_frames, read_wave_header
 from seekable.viewer.charts import clock, waveform_svg, words_svg
@@ -25,7 +25,7 @@ from seekable.viewer.pages.row import check_row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.audio.payload import Payload
+    from seekable.formats.audio.audio_bytes import Payload
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -290,7 +290,7 @@ class _AudioPieces:
 
     def _read(self, offset: float) -> NDArray[np.float32]:
         """Return the samples of the next piece, and note the length and the rate."""
-        part = Part(offset, _SECONDS_AT_ONCE, "keep")
+        part = AudioPart(offset, _SECONDS_AT_ONCE, "keep")
         if self._header is None:
             samples, _ = read_with_soundfile(self._payload, part, self._note)
             return samples

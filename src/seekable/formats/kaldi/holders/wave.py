@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, KaldiWarning, WrongType
-from seekable.formats.audio.wave_file import is_plain, samples_of
-from seekable.formats.audio.wave_header import PCM, WaveError, parse_wave_header
+from seekable.formats.audio.wave_file import PCM, WaveError, is_plain, parse_wave_header, samples_of
 from seekable.formats.kaldi.basic_types import BASIC_TYPES
 from seekable.formats.kaldi.holders.other_formats import refuse_text
 from seekable.nodes.files.decoders import payload_decoder
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.audio.wave_header import WaveHeader
+    from seekable.formats.audio.wave_file import WaveHeader
     from seekable.formats.kaldi.cursor import Cursor, Output
 
 __all__ = [

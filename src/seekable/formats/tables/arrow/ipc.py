@@ -1,7 +1,7 @@
 """Arrow's IPC format: FlatBuffers, the messages of a file, and the footer.
 
 A file is a sequence of messages, each with a head (a FlatBuffer) and a body, and a footer that says where the
-record batches and dictionaries lie. A stream has no footer. One is made for it: put behind the last byte, it
+record batches and dictionaries lie. A stream has no footer. One is made for it: put after the last byte, it
 turns the stream into a file of which any record batch can be read. A FlatBuffer table begins with the offset
 of its vtable, which says where in the table each field lies, if anywhere. All numbers are little-endian.
 """
@@ -23,11 +23,11 @@ __all__ = [
     "MAGIC",
     "ROWS",
     "SCHEMA",
-    "Block",
+    "FlatTable",
     "Head",
     "InvalidArrow",
+    "IpcBlock",
     "Message",
-    "Table",
     "blocks_of",
     "buffers_of",
     "head_at",
@@ -46,7 +46,7 @@ class InvalidArrow(Exception):
     """The bytes are not what the format demands; the message names the byte and the value found there."""
 
 
-class Table:
+class FlatTable:
     """One table within some bytes. A field is read by its slot, which the schema numbers."""
 
     __slots__ = ("_at", "_data", "_vtable", "_vtable_bytes")
@@ -78,10 +78,10 @@ class Table:
         """Return the number of a field; 0 if the field is absent."""
         return self._scalar(_I64, slot)
 
-    def table(self, slot: int) -> Table | None:
+    def table(self, slot: int) -> FlatTable | None:
         """Return the table that a field points to; None if the field is absent."""
         at = self._field(slot)
-        return Table(self._data, at + _number(_U32, self._data, at)) if at else None
+        return FlatTable(self._data, at + _number(_U32, self._data, at)) if at else None
 
     def structs(self, slot: int, form: struct.Struct) -> list[tuple[int, ...]]:
         """Return the vector of structs of a field; empty if the field is absent.
@@ -114,7 +114,7 @@ class Table:
         return self._at + within if within else 0
 
 
-def root(data: bytes) -> Table:
+def root(data: bytes) -> FlatTable:
     """Return the root table of some bytes.
 
     Raises:
@@ -125,7 +125,7 @@ def root(data: bytes) -> Table:
         >>> root(bytes([12, 0, 0, 0, 0, 0]) + vtable + bytes([6, 0, 0, 0, 42, 0])).i16(0)
         42
     """
-    return Table(data, _number(_U32, data, 0))
+    return FlatTable(data, _number(_U32, data, 0))
 
 
 def _number(form: struct.Struct, data: bytes, at: int) -> int:
@@ -165,21 +165,21 @@ _DICTIONARY_ID, _DICTIONARY_BATCH, _DICTIONARY_DELTA = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class IpcBlock:
     """The place of a message in a file."""
 
     offset: int
     """The first byte of its head."""
 
     head_bytes: int
-    """The bytes of the head, with the length before it and the padding behind it."""
+    """The bytes of the head, with the length before it and the padding after it."""
 
     body_bytes: int
     """The bytes of the body, which follows the head."""
 
     @property
     def end(self) -> int:
-        """The offset of the first byte behind the message."""
+        """The offset of the first byte after the message."""
         return self.offset + self.head_bytes + self.body_bytes
 
 
@@ -306,7 +306,7 @@ def buffers_of(data: bytes, *, body_bytes: int) -> list[tuple[int, int]]:
     return buffers
 
 
-def _batch(batch: Table) -> tuple[int, bool]:
+def _batch(batch: FlatTable) -> tuple[int, bool]:
     rows = batch.i64(_BATCH_ROWS)
     if rows < 0:
         message = f"a record batch is said to have {rows} rows"
@@ -325,7 +325,7 @@ FOOTER_LENGTH: Final = struct.Struct("<i")
 """The length of the footer, which stands between the footer and the last magic."""
 
 BLOCK_FORM: Final = struct.Struct("<qi4xq")
-"""A `Block` as footers hold it."""
+"""A `IpcBlock` as footers hold it."""
 
 # The slots of Footer in format/File.fbs of Apache Arrow.
 _DICTIONARIES_SLOT, _BATCHES_SLOT = 2, 3
@@ -353,16 +353,16 @@ def read_footer(source: RangeSource) -> bytes:
     return bytes(source.range(stop - length, stop))
 
 
-def blocks_of(footer: bytes, *, size: int) -> tuple[list[Block], list[Block]]:
+def blocks_of(footer: bytes, *, size: int) -> tuple[list[IpcBlock], list[IpcBlock]]:
     """Return the places of a file's dictionaries and record batches.
 
     Raises:
-        InvalidArrow: it is no footer, or one of another file.
+        InvalidArrow: it is not a footer, or one of another file.
     """
     table = root(footer)
     found = []
     for slot in (_DICTIONARIES_SLOT, _BATCHES_SLOT):
-        blocks = [Block(*parts) for parts in table.structs(slot, BLOCK_FORM)]
+        blocks = [IpcBlock(*parts) for parts in table.structs(slot, BLOCK_FORM)]
         for block in blocks:
             if min(block.offset, block.head_bytes, block.body_bytes) < 0 or block.end > size:
                 message = f"the footer speaks of {block}, and the file has {size} bytes"

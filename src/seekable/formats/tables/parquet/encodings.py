@@ -93,7 +93,7 @@ def constant(data: memoryview, width: int, count: int) -> int | None:
 
 
 def select_values(data: memoryview, width: int, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return some values of a sequence of runs; None if decoding all is faster, because of many runs.
+    """Return some values of a run-length sequence; None if it has so many runs that decoding all is faster.
 
     Args:
         data: its bytes.

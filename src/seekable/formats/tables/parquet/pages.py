@@ -10,15 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xxhash
 
 from seekable.formats.tables.parquet.encodings import CODECS, rle_bitpacked, unpacked
 from seekable.formats.tables.parquet.thrift import ThriftError, Truncated, read_struct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from seekable.formats.tables.parquet.layout import Chunk, Leaf
-    from seekable.formats.tables.table_format import Int64s, RangeSource
+    from seekable.formats.tables.parquet.footer import Chunk, LeafColumn
+    from seekable.formats.tables.table_format import Int64s, PageStore, RangeSource
 
     Bools = NDArray[np.bool_]
 
@@ -29,15 +32,17 @@ __all__ = [
     "RLE",
     "NoRowStarts",
     "PageHeader",
+    "PageSpan",
     "PageTable",
-    "Span",
+    "PageTables",
+    "as_bytes",
+    "from_bytes",
     "header_at",
     "leading_header",
     "page_table",
     "read_header",
     "rows_of_levels",
 ]
-
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 
@@ -59,7 +64,7 @@ class PageHeader:
     """The bytes of the header itself."""
 
     packed: int
-    """The bytes of the page behind the header."""
+    """The bytes of the page after the header."""
 
     unpacked: int
     """The bytes of the page before compression."""
@@ -97,7 +102,7 @@ def leading_header(data: memoryview) -> PageHeader:
     """Return the header that a page's bytes begin with.
 
     Raises:
-        ThriftError: it is no header, or one of another page.
+        ThriftError: it is not a header, or one of another page.
     """
     window = _WINDOW
     while True:
@@ -124,7 +129,7 @@ def read_header(data: bytes, most: int) -> PageHeader:
 
     Raises:
         Truncated: the bytes end before the header does.
-        ThriftError: it is no header, or says what cannot be.
+        ThriftError: it is not a header, or says what cannot be.
     """
     fields, length = read_struct(data)
     header = _header(fields, length, most)
@@ -166,7 +171,7 @@ def _number(about: Any, field: int, kind: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PageSpan:
     """Pages that follow each other, and are decoded together."""
 
     first: int
@@ -195,7 +200,7 @@ class PageTable:
     dictionary: tuple[int, int]
     """The first byte of the dictionary page, and its bytes with the header; 0 bytes if there is none."""
 
-    def spans(self, rows: Int64s) -> list[Span]:
+    def spans(self, rows: Int64s) -> list[PageSpan]:
         """Return the pages that hold some rows.
 
         Args:
@@ -204,7 +209,7 @@ class PageTable:
         begins = np.searchsorted(self.first, rows, side="right") - 1
         if self.mid_row is None:
             if len(begins) == 1:
-                return [Span(int(begins[0]), int(begins[0]))]
+                return [PageSpan(int(begins[0]), int(begins[0]))]
             pages = np.unique(begins)
             breaks = np.flatnonzero(np.diff(pages) > 1)
             return _spans(pages, breaks)
@@ -222,10 +227,10 @@ class PageTable:
         return self.mid_row is not None and bool(self.mid_row[page])
 
 
-def _spans(pages: Int64s, breaks: Int64s) -> list[Span]:
+def _spans(pages: Int64s, breaks: Int64s) -> list[PageSpan]:
     firsts = [0, *(breaks + 1).tolist()]
     lasts = [*breaks.tolist(), len(pages) - 1]
-    return [Span(int(pages[first]), int(pages[last])) for first, last in zip(firsts, lasts, strict=True)]
+    return [PageSpan(int(pages[first]), int(pages[last])) for first, last in zip(firsts, lasts, strict=True)]
 
 
 _FIRST_WINDOW = 1 << 10
@@ -236,7 +241,7 @@ class NoRowStarts(Exception):
     """The pages do not say where rows begin."""
 
 
-def page_table(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTable:
+def page_table(source: RangeSource, chunk: Chunk, leaf: LeafColumn, rows: int) -> PageTable:
     """Return the page table of a chunk.
 
     Args:
@@ -255,9 +260,9 @@ def page_table(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> Page
 
 
 def index_of(chunk: Chunk) -> list[tuple[int, int]]:
-    """Return the bytes that `page_table` reads: first bytes, and bytes behind the last.
+    """Return the bytes that `page_table` reads: first bytes, and bytes after the last.
 
-    Without an index each page has to be found behind the one before, so these are the bytes of the chunk.
+    Without an index each page has to be found after the one before, so these are the bytes of the chunk.
     With one, the header of a dictionary has to be read too.
 
     Args:
@@ -333,7 +338,7 @@ def _dictionary(source: RangeSource, chunk: Chunk, offset: Int64s, size: Int64s)
     return chunk.start, 0
 
 
-def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTable:
+def _walked(source: RangeSource, chunk: Chunk, leaf: LeafColumn, rows: int) -> PageTable:
     at, values, begun = chunk.start, 0, 0
     dictionary = (chunk.start, 0)
     pages: list[tuple[int, int, int, bool]] = []
@@ -361,7 +366,7 @@ def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTab
 
 
 def _rows_begun(
-    source: RangeSource, at: int, header: PageHeader, chunk: Chunk, leaf: Leaf
+    source: RangeSource, at: int, header: PageHeader, chunk: Chunk, leaf: LeafColumn
 ) -> tuple[int, bool]:
     """Return how many rows begin in a page, and whether it begins within one.
 
@@ -384,7 +389,7 @@ def _rows_begun(
     return rows_of_levels(data[4 : 4 + size], header.values, leaf)
 
 
-def rows_of_levels(levels: memoryview, values: int, leaf: Leaf) -> tuple[int, bool]:
+def rows_of_levels(levels: memoryview, values: int, leaf: LeafColumn) -> tuple[int, bool]:
     """Return how many rows begin in a page, by its repetition levels, and whether it begins within one.
 
     Args:
@@ -397,3 +402,126 @@ def rows_of_levels(levels: memoryview, values: int, leaf: Leaf) -> tuple[int, bo
     """
     found = rle_bitpacked(levels, leaf.repeated.bit_length(), values)
     return int(np.count_nonzero(found == 0)), bool(found[:1].any())
+
+
+_MAGIC = b"SKPAGES1"
+
+_DIGEST = 16
+
+_HEAD = len(_MAGIC) + 2 * _DIGEST
+
+_LINE = 5
+
+Tables = dict[int, PageTable]
+
+
+def as_bytes(footer: bytes, tables: Mapping[int, PageTable]) -> bytes:
+    """Return page tables as bytes.
+
+    Args:
+        footer: that of the file.
+        tables: by the number of the chunk: leaves of the first group, leaves of the second, and so on.
+    """
+    lines = np.zeros((len(tables), _LINE), "<i8")
+    parts: list[bytes] = []
+    for line, (chunk, table) in zip(lines, sorted(tables.items()), strict=True):
+        line[:] = (chunk, len(table.size), table.mid_row is not None, *table.dictionary)
+        arrays = [table.first, table.offset, table.size]
+        if table.mid_row is not None:
+            arrays.append(table.mid_row.astype(np.int64))
+        parts.extend(array.astype("<i8").tobytes() for array in arrays)
+    body = b"".join(
+        (xxhash.xxh3_128_digest(footer), len(tables).to_bytes(8, "little"), lines.tobytes(), *parts)
+    )
+    return _MAGIC + xxhash.xxh3_128_digest(body) + body
+
+
+def from_bytes(footer: bytes, data: bytes) -> Tables | None:
+    """Return page tables; None if the bytes are damaged, of another version or of another file.
+
+    Args:
+        footer: that of the file.
+        data: what `as_bytes` returned once.
+    """
+    body = memoryview(data)[len(_MAGIC) + _DIGEST :]
+    if (
+        data[: len(_MAGIC)] != _MAGIC
+        or data[len(_MAGIC) : len(_MAGIC) + _DIGEST] != xxhash.xxh3_128_digest(body)
+        or body[:_DIGEST] != xxhash.xxh3_128_digest(footer)
+    ):
+        return None
+    numbers = np.frombuffer(body[_DIGEST:], "<i8")
+    count = int(numbers[0])
+    lines = numbers[1 : 1 + count * _LINE].reshape(count, _LINE).tolist()
+    at = 1 + count * _LINE
+    tables: Tables = {}
+    for chunk, pages, starts_mid_row, start, size in lines:
+        first, at = numbers[at : at + pages + 1], at + pages + 1
+        offset, at = numbers[at : at + pages], at + pages
+        sizes, at = numbers[at : at + pages], at + pages
+        begins = None
+        if starts_mid_row:
+            begins, at = numbers[at : at + pages].astype(np.bool_), at + pages
+        tables[chunk] = PageTable(first, offset, sizes, begins, (start, size))
+    return tables
+
+
+class PageTables:
+    """Page tables by chunk; safe from threads."""
+
+    def __init__(
+        self, source: RangeSource, footer: bytes, shape: tuple[int, int], store: PageStore | None
+    ) -> None:
+        """Look at what is kept.
+
+        Args:
+            source: the file.
+            footer: its footer.
+            shape: how many groups it has, and how many leaves.
+            store: where tables are kept; None keeps none.
+        """
+        self._source = source
+        self._footer = footer
+        self._leaves = shape[1]
+        self._chunks = shape[0] * shape[1]
+        self._store = store
+        kept = store.load() if store is not None else None
+        self._tables = (from_bytes(footer, kept) if kept is not None else None) or {}
+        self._unpaged: set[int] = set()
+        self._saved = len(self._tables)
+
+    def table(self, group: int, chunk: Chunk, leaf: LeafColumn, rows: int) -> PageTable | None:
+        """Return the table of a chunk, None if it can have none.
+
+        Raises:
+            ThriftError, OSError, pyarrow.ArrowException: the file is damaged there.
+        """
+        number = group * self._leaves + leaf.number
+        if (known := self._tables.get(number)) is not None or number in self._unpaged:
+            return known
+        try:
+            made = page_table(self._source, chunk, leaf, rows)
+        except NoRowStarts:
+            self._unpaged.add(number)
+            return None
+        self._tables[number] = made
+        # Twice as many each time: what is written is then not much more than what there is in the end.
+        have = len(self._tables)
+        if have >= 2 * self._saved or have == self._chunks:
+            self.save()
+        return made
+
+    def has(self, group: int, leaf: LeafColumn) -> bool:
+        """Return True if ``table`` reads nothing of the file for a leaf of a group."""
+        number = group * self._leaves + leaf.number
+        return number in self._tables or number in self._unpaged
+
+    def save(self) -> None:
+        """Save the page tables that were made."""
+        if self._store is not None:
+            self._saved = len(self._tables)
+            self._store.save(self.as_bytes())
+
+    def as_bytes(self) -> bytes:
+        """Return all that there is."""
+        return as_bytes(self._footer, dict(self._tables))

@@ -5,8 +5,10 @@ Pages of other kinds, and pages that seem to be damaged, are left to pyarrow.
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from seekable.formats.tables.parquet.encodings import (
     select_values,
     unpacked,
 )
-from seekable.formats.tables.parquet.pages import DATA, DATA_V2, RLE
+from seekable.formats.tables.parquet.pages import DATA, DATA_V2, RLE, leading_header
 from seekable.formats.tables.parquet.thrift import ThriftError
+from seekable.storage.memory import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.formats.tables.parquet.dictionaries import Dictionary
-    from seekable.formats.tables.parquet.layout import Leaf
+    from seekable.formats.tables.parquet.footer import LeafColumn
     from seekable.formats.tables.parquet.pages import PageHeader
     from seekable.formats.tables.table_format import Int64s
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["PointReader", "point_reader"]
+__all__ = ["Dictionary", "PointReader", "point_reader"]
 
 _PLAIN = 0
 _PLAIN_DICTIONARY = 2
@@ -74,7 +76,7 @@ class PointReader:
     kind: pa.DataType
     """The Arrow type of the column."""
 
-    leaf: Leaf
+    leaf: LeafColumn
     width: int
     """The bytes of a value in the file; 0 for strings."""
 
@@ -186,7 +188,7 @@ class PointReader:
 
 
 def _strings(values: memoryview, places: Int64s) -> list[memoryview] | None:
-    """Return strings that stand one after the other, each behind its length; None if that takes long."""
+    """Return strings that stand one after the other, each after its length; None if that takes long."""
     if len(places) and int(places.max()) >= _MOST_STRINGS:
         return None
     found: dict[int, memoryview] = {}
@@ -203,7 +205,7 @@ def _strings(values: memoryview, places: Int64s) -> list[memoryview] | None:
     return [found[place] for place in places.tolist()]
 
 
-def point_reader(kind: pa.DataType, leaf: Leaf) -> PointReader | None:
+def point_reader(kind: pa.DataType, leaf: LeafColumn) -> PointReader | None:
     """Return the reader of some values of a column; None if pyarrow has to decode its pages.
 
     Args:
@@ -232,3 +234,51 @@ def point_reader(kind: pa.DataType, leaf: Leaf) -> PointReader | None:
     width = _WIDTHS.get(physical, leaf.width)
     taken = kind.bit_width // 8
     return PointReader(kind, leaf, width, taken) if taken <= width else None
+
+
+_KEPT: Cache[memoryview] = Cache(attrgetter("nbytes"), most_bytes=64 << 20)
+os.register_at_fork(after_in_child=_KEPT.forget)
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """The dictionary page of one chunk of one open file."""
+
+    key: tuple[int, int]
+    """The number of the open file in this process, and the first byte of the page."""
+
+    codec: int
+    """The codec, as Parquet numbers it."""
+
+    page: memoryview
+    """The page, header and all."""
+
+    def header(self) -> PageHeader:
+        """Return the header of the page.
+
+        Raises:
+            ThriftError: the page begins with no header.
+        """
+        return leading_header(self.page)
+
+    def values(
+        self, last: int, header: PageHeader, until: Callable[[int, int, memoryview, int], memoryview]
+    ) -> memoryview:
+        """Return the page's bytes without its header, unpacked; up to a value at least.
+
+        Args:
+            last: the number of the value.
+            header: the page's header.
+            until: unpacks a page as far as a value.
+
+        Raises:
+            ThriftError, OSError, pyarrow.ArrowException: the page is damaged.
+        """
+        if (kept := _KEPT.get(self.key)) is not None:
+            return kept
+        body = self.page[header.length :]
+        if not _KEPT.should_keep(self.key, header.unpacked):
+            return until(last, header.values, body, header.unpacked)
+        whole = memoryview(unpacked(self.codec, body, header.unpacked)).cast("B")
+        _KEPT.put(self.key, whole)
+        return whole

@@ -80,7 +80,7 @@ def read_struct(data: Buffer, at: int = 0, *, depth: int = 0) -> tuple[dict[int,
 
     Raises:
         Truncated: the bytes end before it does.
-        ThriftError: it is no struct of this protocol.
+        ThriftError: it is not a struct of this protocol.
 
     Example:
         >>> read_struct(bytes([0x15, 0x06, 0x00]))
@@ -171,7 +171,7 @@ def skip(data: bytes, at: int, *, depth: int = 0) -> int:
 
     Raises:
         Truncated: the bytes end before it does.
-        ThriftError: it is no struct of this protocol.
+        ThriftError: it is not a struct of this protocol.
 
     Example:
         >>> skip(bytes([0x15, 0x06, 0x00]), 0)
@@ -203,7 +203,7 @@ def fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
 
     Raises:
         Truncated: the bytes end before it does.
-        ThriftError: it is no struct of this protocol.
+        ThriftError: it is not a struct of this protocol.
 
     Example:
         >>> list(fields(bytes([0x15, 0x06, 0x18, 0x01, 0x61, 0x00]), 0))

@@ -96,7 +96,7 @@ def page_bounds(
 def runs_of(
     rows: int, groups: Mapping[str, Bounds], pages: Mapping[str, ColumnPages]
 ) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-    """Return runs of a group's rows, cut where a page of any column ends, with the bounds known of each.
+    """Return a group's rows in runs, cut where a page of any column ends, each with its known bounds.
 
     Example:
         >>> known = Bounds(0, 9, nulls=False, values=True)

@@ -2,7 +2,7 @@
 
 The footer of a file lists them. A stream is walked from one message to the next. A dictionary of a stream
 holds until another one replaces it: record batches in a row with the same dictionaries are a *segment*.
-Streams of one schema may stand one behind the other: their record batches are those of one stream.
+Streams of one schema may stand one after the other: their record batches are those of one stream.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from seekable.formats.tables.arrow.ipc import (
     MAGIC,
     ROWS,
     SCHEMA,
-    Block,
     Head,
     InvalidArrow,
+    IpcBlock,
     Message,
     blocks_of,
     head_at,
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from seekable.formats.tables.table_format import RangeSource
 
-__all__ = ["Group", "Layout", "find_layout", "kept_layout", "layout_to_keep", "tail_of"]
+__all__ = ["ArrowLayout", "Group", "find_layout", "kept_layout", "layout_to_keep", "tail_of"]
 
 _MOST_ROWS = 1 << 62
 _ALIGNED = 8
 _END_MARK = b"\xff\xff\xff\xff"
 _BETWEEN_BYTES = 4096
-"""The bytes behind the last message that are looked at: the mark of the end, and padding."""
+"""The bytes after the last message that are looked at: the mark of the end, and padding."""
 
 _segment = attrgetter("segment")
 
@@ -53,7 +53,7 @@ _segment = attrgetter("segment")
 class Group:
     """A record batch and its place in the file."""
 
-    block: Block
+    block: IpcBlock
     """The place of its message."""
 
     rows: int
@@ -70,14 +70,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ArrowLayout:
     """The record batches of a file, and the dictionaries of a stream."""
 
     groups: tuple[Group, ...]
     """Its record batches in their order."""
 
-    segments: tuple[tuple[Block, ...], ...]
-    """The dictionaries that hold in each segment of a stream; empty for what is no stream."""
+    segments: tuple[tuple[IpcBlock, ...], ...]
+    """The dictionaries that hold in each segment of a stream; empty for what is not a stream."""
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True):
@@ -86,14 +86,14 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
     version: int
     size: int
     groups: tuple[Group, ...]
-    segments: tuple[tuple[Block, ...], ...]
+    segments: tuple[tuple[IpcBlock, ...], ...]
 
 
 _VERSION = 1
 _DIGEST_BYTES = 8
 
 
-def layout_to_keep(layout: Layout, *, size: int) -> bytes:
+def layout_to_keep(layout: ArrowLayout, *, size: int) -> bytes:
     """Return a layout as bytes.
 
     Args:
@@ -104,7 +104,7 @@ def layout_to_keep(layout: Layout, *, size: int) -> bytes:
     return data + xxhash.xxh3_64_digest(data)
 
 
-def kept_layout(data: bytes | None, *, size: int) -> Layout | None:
+def kept_layout(data: bytes | None, *, size: int) -> ArrowLayout | None:
     """Return the layout of bytes from `layout_to_keep`; None if they are damaged, or of another file."""
     if data is None or xxhash.xxh3_64_digest(data[:-_DIGEST_BYTES]) != data[-_DIGEST_BYTES:]:
         return None
@@ -112,10 +112,10 @@ def kept_layout(data: bytes | None, *, size: int) -> Layout | None:
         kept = msgspec.msgpack.decode(data[:-_DIGEST_BYTES], type=_Kept)
     except msgspec.DecodeError:
         return None
-    return Layout(kept.groups, kept.segments) if (kept.version, kept.size) == (_VERSION, size) else None
+    return ArrowLayout(kept.groups, kept.segments) if (kept.version, kept.size) == (_VERSION, size) else None
 
 
-def find_layout(source: RangeSource) -> Layout:
+def find_layout(source: RangeSource) -> ArrowLayout:
     """Return the places of the record batches of a file.
 
     Raises:
@@ -129,8 +129,8 @@ def find_layout(source: RangeSource) -> Layout:
     return layout
 
 
-def tail_of(source: RangeSource, layout: Layout, segment: int) -> bytes:
-    """Return the bytes to add behind the end of a file so that a segment's batches can be read.
+def tail_of(source: RangeSource, layout: ArrowLayout, segment: int) -> bytes:
+    """Return the bytes to add after the end of a file so that a segment's batches can be read.
 
     Raises:
         InvalidArrow: a stream does not begin with a schema.
@@ -162,7 +162,7 @@ _VERSION_AT, _SCHEMA_AT, _DICTIONARIES_AT, _BATCHES_AT = 16, 4, 8, 12
 
 
 def _made_footer(
-    schema: bytes, *, at: int, version: int, dictionaries: Sequence[Block], batches: Sequence[Block]
+    schema: bytes, *, at: int, version: int, dictionaries: Sequence[IpcBlock], batches: Sequence[IpcBlock]
 ) -> bytes:
     """Return the bytes of a footer.
 
@@ -195,7 +195,7 @@ def _made_footer(
     return footer + FOOTER_LENGTH.pack(len(footer)) + MAGIC
 
 
-def _layout_of_file(source: RangeSource) -> Layout:
+def _layout_of_file(source: RangeSource) -> ArrowLayout:
     groups = []
     footer = read_footer(source)
     dictionaries, batches = blocks_of(footer, size=source.size)
@@ -208,11 +208,11 @@ def _layout_of_file(source: RangeSource) -> Layout:
             wrong = f"{there} is at byte {block.offset}, where record batch {number} should be"
             raise InvalidArrow(wrong)
         groups.append(Group(block, message.rows, message.compressed, 0, number))
-    return Layout(tuple(groups), ())
+    return ArrowLayout(tuple(groups), ())
 
 
-def _check_nothing_between(source: RangeSource, blocks: Sequence[Block], footer: bytes) -> None:
-    """Check that the footer follows the last message: else it is of a part of the file, as of two in one.
+def _check_nothing_between(source: RangeSource, blocks: Sequence[IpcBlock], footer: bytes) -> None:
+    """Check that the footer follows the last message; two files in one fail here.
 
     Raises:
         InvalidArrow: other bytes lie between them.
@@ -229,15 +229,15 @@ def _check_nothing_between(source: RangeSource, blocks: Sequence[Block], footer:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _StreamWalk:
     """The messages of a stream up to the current byte."""
 
-    dictionaries: list[tuple[int, Block]] = field(default_factory=list)
+    dictionaries: list[tuple[int, IpcBlock]] = field(default_factory=list)
     """Those that hold now, with their numbers."""
     batches: int = 0
     """The number of record batches in the present segment."""
     groups: list[Group] = field(default_factory=list)
-    segments: list[tuple[Block, ...]] = field(default_factory=list)
+    segments: list[tuple[IpcBlock, ...]] = field(default_factory=list)
 
     def end_segment(self) -> None:
         self.segments.append(tuple(block for _, block in self.dictionaries))
@@ -249,7 +249,7 @@ class _Walk:
             self.end_segment()
         self.dictionaries = []
 
-    def add(self, message: Message, block: Block) -> None:
+    def add(self, message: Message, block: IpcBlock) -> None:
         if message.kind == ROWS:
             segment = len(self.segments)
             self.groups.append(Group(block, message.rows, message.compressed, segment, self.batches))
@@ -262,10 +262,10 @@ class _Walk:
         self.dictionaries.append((message.dictionary, block))
 
 
-def _layout_of_stream(source: RangeSource) -> Layout:
+def _layout_of_stream(source: RangeSource) -> ArrowLayout:
     head, message = _schema(source)
     at = head.stop + message.body_bytes
-    walk = _Walk()
+    walk = _StreamWalk()
     # A stream may end without saying so: then it ends where a message would begin.
     while at < source.size:
         found = head_at(source, at)
@@ -279,13 +279,13 @@ def _layout_of_stream(source: RangeSource) -> Layout:
             at = found.stop + message.body_bytes
             continue
         part = _parsed(found)
-        block = Block(at, found.stop - at, part.body_bytes)
+        block = IpcBlock(at, found.stop - at, part.body_bytes)
         if wrong := _wrong_in_stream(part, block, source.size):
             raise InvalidArrow(wrong)
         walk.add(part, block)
         at = block.end
     walk.end_segment()
-    return Layout(tuple(walk.groups), tuple(walk.segments))
+    return ArrowLayout(tuple(walk.groups), tuple(walk.segments))
 
 
 def _mark_bytes(source: RangeSource, at: int) -> int:
@@ -295,11 +295,11 @@ def _mark_bytes(source: RangeSource, at: int) -> int:
 
 
 def _next_stream(source: RangeSource, at: int, first: Head) -> Head:
-    """Return the head of the schema that begins another stream behind the end of one.
+    """Return the head of the schema that begins another stream after the end of one.
 
     Args:
         source: the file.
-        at: the byte behind the mark that ends the stream before.
+        at: the byte after the mark that ends the stream before.
         first: the head of the schema of the first stream.
 
     Raises:
@@ -318,7 +318,7 @@ def _next_stream(source: RangeSource, at: int, first: Head) -> Head:
     raise InvalidArrow(wrong)
 
 
-def _wrong_in_stream(message: Message, block: Block, size: int) -> str:
+def _wrong_in_stream(message: Message, block: IpcBlock, size: int) -> str:
     """Say what is wrong with where a message lies, nothing if all is well."""
     what = f"{message.name} at byte {block.offset}"
     if message.kind not in (DICTIONARY, ROWS):

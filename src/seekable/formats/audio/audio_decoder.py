@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
-from seekable.formats.audio.part import Part, checked_seconds
-from seekable.formats.audio.payload import payload_of
+from seekable.formats.audio.audio_bytes import payload_of
+from seekable.formats.audio.part import AudioPart, checked_seconds
 from seekable.formats.audio.wave_file import is_wave, read_wave_frames, read_wave_header
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def audio(
             least one frame.
 
     Raises:
-        WrongType: a time is no number.
+        WrongType: a time is not a number.
         InvalidArgument: a time is negative, NaN or infinite, or ``duration`` is 0.
 
     Example:
@@ -75,7 +75,7 @@ def audio(
     if short not in ("error", "keep"):
         message = f"short must be 'error' or 'keep' (got {short!r})"
         raise InvalidArgument(message)
-    return AudioDecoder(Part(checked_seconds("offset", offset), seconds, short))
+    return AudioDecoder(AudioPart(checked_seconds("offset", offset), seconds, short))
 
 
 @final
@@ -83,7 +83,7 @@ def audio(
 class AudioDecoder:
     """Decodes audio, or a part of it; see `audio`. It can be pickled, and is safe from threads."""
 
-    part: Part
+    part: AudioPart
 
     kind: ClassVar[str] = "audio"
 
@@ -141,7 +141,7 @@ class AudioDecoder:
 
         Raises:
             MissingDependency: soundfile is needed, and is not installed.
-            ValueError: it is no audio, it is cut off, or the part does not lie in it.
+            ValueError: it is not audio, it is cut off, or the part does not lie in it.
         """
         source = payload_of(payload)
         promise = _Promise(None if frames is None else checked_count("frames", frames, least=0), rate)
@@ -167,7 +167,7 @@ class _Promise:
     rate: int | None
 
     def check(self, frames: int, rate: int) -> None:
-        """Check the number of frames of all of the audio.
+        """Check how many frames the whole audio has.
 
         Raises:
             ValueError: there are fewer than the manifest says.

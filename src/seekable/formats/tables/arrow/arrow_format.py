@@ -1,19 +1,21 @@
-"""One Arrow file or stream, open: record batches as they lie in the file, not copied where it is mapped."""
+"""Arrow as a format of tables: files, Feather V2, and streams."""
 
 from __future__ import annotations
 
 import struct
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from seekable._arguments import repeated
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
-from seekable.formats.tables.arrow.checking import check_rows
+from seekable.formats.tables.arrow.arrow_layout import find_layout, kept_layout, layout_to_keep, tail_of
 from seekable.formats.tables.arrow.ipc import InvalidArrow, buffers_of, head_at
-from seekable.formats.tables.arrow.layout import tail_of
-from seekable.formats.tables.pyarrow_file import PyarrowFile
-from seekable.formats.tables.table_format import TableFile
+from seekable.formats.tables.table_format import PyarrowFile, TableFile, TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,15 +24,116 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.formats.tables.arrow.checking import Place
-    from seekable.formats.tables.arrow.layout import Layout
-    from seekable.formats.tables.table_format import Bounds, RangeSource
+    from seekable.formats.tables.arrow.arrow_layout import ArrowLayout
+    from seekable.formats.tables.table_format import Bounds, PageStore, RangeSource
 
     Int64s = NDArray[np.int64]
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["ArrowTable", "open_reader"]
+__all__ = ["ArrowFormat", "ArrowTable", "_check_rows", "_open_reader"]
+
+_OTHERS: Final = {
+    b"FEA1": "Feather V1, which few can read; write it anew: pyarrow.feather.write_feather("
+    "pyarrow.feather.read_table(OLD), NEW)",
+    b"PAR1": "Parquet; its name should end with .parquet",
+}
+
+
+_NO_ARRAYS: Final = frozenset({"month_interval", "day_time_interval"})
+"""Types that files can have and pyarrow has no arrays of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFormat:
+    """Files of Arrow's IPC format and its streams; each record batch is a group.
+
+    Example:
+        >>> import os
+        >>> import pyarrow as pa
+        >>> from tempfile import NamedTemporaryFile
+        >>> from seekable.storage.mapped import MappedFile, MappedRanges
+        >>> with NamedTemporaryFile() as file:
+        ...     with pa.ipc.new_stream(file, pa.schema({"id": pa.int64()})) as stream:
+        ...         stream.write_batch(pa.record_batch({"id": [7, 8]}))
+        ...         stream.write_batch(pa.record_batch({"id": [9]}))
+        ...     file.flush()
+        ...     status = os.stat(file.name)
+        ...     mapped = MappedFile(file.name, size=status.st_size, mtime_ns=status.st_mtime_ns)
+        ...     ArrowFormat().read_layout(MappedRanges(mapped)).group_rows
+        (2, 1)
+    """
+
+    name: str = "arrow"
+
+    def read_layout(self, source: RangeSource) -> TableLayout:
+        """Return the layout, from the footer and the heads of record batches; of a stream from all heads."""
+        layout = _layout(source, None)
+        schema = _opened(source, layout).schema
+        return TableLayout(tuple(group.rows for group in layout.groups), schema.serialize().to_pybytes())
+
+    def open(self, source: RangeSource, pages: PageStore | None) -> ArrowTable:
+        """Return an open file; the places of the record batches of a stream are saved."""
+        return _opened(source, _layout(source, pages))
+
+
+def _layout(source: RangeSource, pages: PageStore | None) -> ArrowLayout:
+    layout = kept_layout(pages.load(), size=source.size) if pages else None
+    if layout is not None:
+        return layout
+    head = bytes(source.range(0, min(source.size, 8)))
+    for magic, what in _OTHERS.items():
+        if head.startswith(magic):
+            message = f"{source.path!r} is no file of Arrow but {what}"
+            raise UnsupportedFormat(message)
+    try:
+        layout = find_layout(source)
+    except InvalidArrow as torn:
+        raise _damaged(source, torn) from torn
+    if pages and layout.segments:
+        pages.save(layout_to_keep(layout, size=source.size))
+    return layout
+
+
+def _opened(source: RangeSource, layout: ArrowLayout) -> ArrowTable:
+    try:
+        table = ArrowTable(source, layout)
+    except SeekableError:
+        raise
+    except (pa.ArrowException, InvalidArrow, ValueError, OSError) as error:
+        raise _damaged(source, error) from error
+    for field in table.schema:
+        if unreadable := _unreadable(field.type):
+            message = (
+                f"{source.path!r} has the column {field.name!r} of the type {field.type}, and pyarrow has no "
+                f"arrays of {unreadable}: write the file again with month_day_nano_interval instead"
+            )
+            raise UnsupportedFormat(message)
+    if twice := repeated(table.schema.names):
+        message = f"{source.path!r} has columns of one name: {', '.join(map(repr, twice))}; rename them first"
+        raise UnsupportedFormat(message)
+    return table
+
+
+def _unreadable(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type, or one within it, that pyarrow has no arrays of; None if there is none."""
+    if str(kind) in _NO_ARRAYS:
+        return kind
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    if isinstance(kind, pa.BaseExtensionType):
+        inner = [kind.storage_type]
+    elif pa.types.is_dictionary(kind):
+        inner = [kind.value_type]
+    return next(filter(None, map(_unreadable, inner)), None)
+
+
+def _damaged(source: RangeSource, error: Exception) -> UnsupportedFormat:
+    message = (
+        f"{source.path!r} cannot be read as a file or a stream of Arrow: {error}. It has "
+        f"{source.size:,} bytes; if it should be Arrow, it was damaged or cut off: write it or copy it again"
+    )
+    return UnsupportedFormat(message)
+
 
 _MOST_READERS: Final = 8
 """A stream has a reader for each segment, and what is compressed for each choice of columns."""
@@ -48,7 +151,7 @@ class _Reader:
 
     def __init__(self, reader: pa.RecordBatchFileReader) -> None:
         self.reader = reader
-        self.sound: set[Place] = set()
+        self.sound: set[_Place] = set()
         """The dictionaries that were found to be sound."""
 
 
@@ -60,7 +163,7 @@ class ArrowTable(TableFile):
 
     shares_map: ClassVar[bool] = True
 
-    def __init__(self, source: RangeSource, layout: Layout) -> None:
+    def __init__(self, source: RangeSource, layout: ArrowLayout) -> None:
         """Open a file whose record batches lie like that.
 
         Raises:
@@ -100,7 +203,7 @@ class ArrowTable(TableFile):
         return self._checked(group, self._batch(group, columns, start), start, stop)
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return the number of bytes of the buffers of some columns, decompressed."""
+        """Return how many bytes the buffers of columns have, decompressed."""
         try:
             sizes = self._buffer_sizes(group)
         except InvalidArrow:  # said with all details when it is read
@@ -175,7 +278,7 @@ class ArrowTable(TableFile):
         batch, reader = found
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
-                check_rows(column, start, stop, path=name, sound=reader.sound)
+                _check_rows(column, start, stop, path=name, sound=reader.sound)
             except (pa.ArrowException, ValueError) as error:
                 row = _first_wrong(column, start, stop)
                 what = f"row {row} of record batch {group}, column {name!r}: {error}"
@@ -186,14 +289,14 @@ class ArrowTable(TableFile):
         reader = self._readers.pop((segment, numbers), None)
         if reader is None:
             tail = tail_of(self._source, self._layout, segment)
-            reader = _Reader(open_reader(self._source, tail, numbers))
+            reader = _Reader(_open_reader(self._source, tail, numbers))
         self._readers[segment, numbers] = reader
         if len(self._readers) > _MOST_READERS:
             self._readers.popitem(last=False)
         return reader
 
     def _buffer_sizes(self, group: int) -> list[int]:
-        """Return how long the buffers of a record batch are once they are decompressed.
+        """Return the decompressed length of each buffer of a record batch.
 
         Raises:
             InvalidArrow: they cannot be so long.
@@ -234,12 +337,12 @@ class ArrowTable(TableFile):
         )
 
 
-def open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ()) -> pa.RecordBatchFileReader:
+def _open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ()) -> pa.RecordBatchFileReader:
     """Return pyarrow's own reader of a file.
 
     Args:
         source: the file.
-        tail: what is put behind its end.
+        tail: what is put after its end.
         columns: by number, ascending; all if there is none.
 
     Raises:
@@ -254,12 +357,12 @@ def _of_no_columns(rows: int) -> pa.RecordBatch:
 
 
 def _first_wrong(column: Any, start: int, stop: int) -> int:
-    """Return the first row that cannot be read of those among which there is one."""
+    """Bisect a range that has an unreadable row; return the first such row."""
     below, above = start, stop - 1
     while below < above:
         middle = (below + above) // 2
         try:
-            check_rows(column, below, middle + 1, path="", sound=set())
+            _check_rows(column, below, middle + 1, path="", sound=set())
         except (pa.ArrowException, ValueError):
             above = middle
         else:
@@ -289,3 +392,98 @@ def _unsupported(path: str, error: Exception) -> UnsupportedFormat:
         f"{path!r} needs what this pyarrow cannot do: {error}; install a newer one, or write the file again"
     )
     return UnsupportedFormat(message)
+
+
+_Place = tuple[int, ...]
+"""The addresses of the buffers of an array in memory."""
+
+_Check = Callable[[Any, int, int, str, set[_Place]], None]
+
+
+def _check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound: set[_Place]) -> None:
+    """Check that some rows can be read.
+
+    Args:
+        array: what pyarrow's ``validate()`` has passed already.
+        start: the first row.
+        stop: the row after the last one, not less than the first.
+        path: names the array among those of a file.
+        sound: the dictionaries that were found to be sound, to which others are added here; they must be
+            alive as long as it is.
+
+    Raises:
+        ValueError: they cannot.
+
+    Example:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> offsets = pa.py_buffer(np.array([0, 2, 9, 3], np.int32))
+        >>> values = pa.nulls(3, pa.int8())
+        >>> lists = pa.Array.from_buffers(pa.list_(pa.int8()), 3, [None, offsets], children=[values])
+        >>> check_rows(lists, 0, 1, path="ids", sound=set())
+        >>> check_rows(lists, 0, 2, path="ids", sound=set())
+        Traceback (most recent call last):
+        ...
+        ValueError: ids: the offsets of lists 0 to 1 go from 0 to 9, over 3 values
+    """
+    if (check := _checks().get(array.type.id, _check_other)) is not None:
+        check(array, start, stop, path, sound)
+
+
+@cache
+def _checks() -> dict[int, _Check | None]:
+    """Return the checks of types by their ids; None for types of which all bytes are valid."""
+    safe = ("NA BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 HALF_FLOAT FLOAT DOUBLE "
+            "DATE32 TIMESTAMP DURATION INTERVAL_MONTH_DAY_NANO FIXED_SIZE_BINARY")  # fmt: skip
+    by_name: dict[str, _Check | None] = {
+        **dict.fromkeys(safe.split()),
+        **dict.fromkeys(("LIST", "LARGE_LIST", "MAP"), _check_lists),
+        "FIXED_SIZE_LIST": _check_pieces,
+        "STRUCT": _check_struct,
+        "DICTIONARY": _check_dictionary,
+    }
+    return {getattr(pa.lib, f"Type_{name}"): check for name, check in by_name.items()}
+
+
+def _check_other(array: Any, start: int, stop: int, path: str, sound: set[_Place]) -> None:
+    storage = getattr(array, "storage", None)  # of an extension type
+    if storage is None:
+        array.slice(start, stop - start).validate(full=True)
+    else:
+        _check_rows(storage, start, stop, path=path, sound=sound)
+
+
+def _check_struct(array: Any, start: int, stop: int, path: str, sound: set[_Place]) -> None:
+    for number in range(array.type.num_fields):
+        inner = f"{path}.{array.type.field(number).name}"
+        _check_rows(array.field(number), start, stop, path=inner, sound=sound)
+
+
+def _check_pieces(array: Any, start: int, stop: int, path: str, sound: set[_Place]) -> None:
+    size, first = array.type.list_size, array.offset + start
+    _check_rows(array.values, first * size, (first + stop - start) * size, path=f"{path}[]", sound=sound)
+
+
+def _check_lists(array: Any, start: int, stop: int, path: str, sound: set[_Place]) -> None:
+    if start == stop:
+        return
+    offsets = array.slice(start, stop - start).offsets.to_numpy()
+    first, last, values = int(offsets[0]), int(offsets[-1]), array.values
+    if first < 0 or last > len(values) or (offsets[1:] < offsets[:-1]).any():
+        message = f"{path}: the offsets of lists {start} to {stop - 1} go from {first} to {last}, over "
+        raise ValueError(
+            message + f"{len(values)} values" + (", and back" if first <= last <= len(values) else "")
+        )
+    _check_rows(values, first, last, path=f"{path}[]", sound=sound)
+
+
+def _check_dictionary(array: Any, start: int, stop: int, path: str, sound: set[_Place]) -> None:
+    values = array.dictionary
+    place = tuple(buffer.address if buffer else 0 for buffer in values.buffers())
+    if place not in sound:
+        values.validate(full=True)
+        sound.add(place)
+    indices = array.indices.slice(start, stop - start).drop_null().to_numpy()
+    if len(indices) and not (indices.min() >= 0 and indices.max() < len(values)):
+        message = f"{path}: an index of rows {start} to {stop - 1} is outside of {len(values)} values"
+        raise ValueError(message)

@@ -45,7 +45,7 @@ def audio_mix(
         snr: the ratio in decibels; or a pair of numbers, between which ``rng`` draws one. None leaves
             ``b`` as loud as it is.
         offset: where ``b`` begins, in seconds from the start of ``a``; in frames if ``a`` has no rate.
-        padding: continue ``a`` with silence where ``b`` begins or ends behind its end. Otherwise the result
+        padding: continue ``a`` with silence where ``b`` begins or ends after its end. Otherwise the result
             is as long as ``a``, and what of ``b`` does not fit is left out before it is scaled.
         random_part: of a ``b`` that is too long take a part that ``rng`` draws, not the first.
         rng: the generator for a pair ``snr`` and for ``random_part``.
@@ -54,7 +54,7 @@ def audio_mix(
         Float32; a pair with the rate if ``a`` is one.
 
     Raises:
-        WrongType: ``a`` or ``b`` is not audio, or ``rng`` is no generator of numpy.
+        WrongType: ``a`` or ``b`` is not audio, or ``rng`` is not a generator of numpy.
         InvalidArgument: the rates or the numbers of channels differ, or another argument breaks a rule.
 
     Example:

@@ -20,10 +20,9 @@ from seekable.formats.lines.jsonl import JsonlScanner
 from seekable.formats.shar.discovery import fields_of_folder
 from seekable.formats.shar.lhotse_index import NUMBERS, index_path
 from seekable.formats.tar.header import BLOCK_BYTES
-from seekable.formats.tar.sample_rule import SampleRule
-from seekable.formats.tar.samples import group_samples
+from seekable.formats.tar.samples import SampleRule, group_samples
 from seekable.formats.tar.tar_archive import RECORD_BYTES
-from seekable.formats.tar.walk import walk
+from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardFile
 from seekable.index.digest import END_BYTES
 from seekable.storage.files import stat_file, unreadable_error, write_atomically
@@ -111,7 +110,7 @@ def write_index(path: str, tool: Tool, *, folder: str | None = None) -> WrittenI
         AccessDenied: this user may not read it.
         IndexStale: it was changed meanwhile.
         InvalidArgument: a text index of StatelessSampler stands where the index would be.
-        UnsupportedFormat: it is not of its format, or its members are no pairs or samples.
+        UnsupportedFormat: it is not of its format, or its members are not pairs or samples.
     """
     if tool not in get_args(Tool):
         message = f"tool must be one of {', '.join(map(repr, get_args(Tool)))}; got {tool!r}"
@@ -131,7 +130,7 @@ def write_index(path: str, tool: Tool, *, folder: str | None = None) -> WrittenI
         else:
             JsonlScanner().check_head(os.pread(descriptor, END_BYTES, 0), path)
             bounds = _line_bounds(descriptor)
-        counted = _Counted(bounds, path, before)
+        counted = _CountedBounds(bounds, path, before)
         write_atomically(target, counted)
     finally:
         os.close(descriptor)
@@ -152,8 +151,8 @@ def write_indexes(files: Sequence[str], tool: Tool, *, folder: str | None = None
             raise
 
 
-class _Counted:
-    """Arrays of numbers, which are counted; behind the last one the file must be as it was before."""
+class _CountedBounds:
+    """Arrays of numbers, which are counted; after the last one the file must be as it was before."""
 
     def __init__(self, arrays: Iterable[_Bounds], path: str, before: os.stat_result) -> None:
         self.count = 0
@@ -192,7 +191,7 @@ def _archive_bounds(descriptor: int, path: str, tool: Tool, *, size: int) -> Seq
     rule = SampleRule(pairs=True) if tool == "lhotse" else SampleRule()
     try:
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            found = group_samples(walk(ForwardFile(file, path, size=size)), rule, path=path)
+            found = group_samples(Walk(ForwardFile(file, path, size=size)), rule, path=path)
     except UnsupportedFormat as error:
         if tool == "lhotse":
             error.add_note("an index of Lhotse is of pairs, a payload and its .json; --energon is of samples")

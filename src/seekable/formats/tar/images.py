@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seekable._optional import optional
-from seekable.formats.tar.fields.values import Bytes, beginning
+from seekable.formats.tar.field_values import Bytes, beginning
 
 if TYPE_CHECKING:
     import torch
@@ -98,7 +98,7 @@ class ImageDecoder:
         """Return the image.
 
         Raises:
-            ValueError: the bytes are no image that Pillow reads, or are cut short, or the pixels have no
+            ValueError: the bytes are not an image that Pillow reads, or are cut short, or the pixels have no
                 range that could be scaled.
             MissingDependency: Pillow or torch is not installed.
         """
@@ -164,7 +164,7 @@ def _with_range(image: Image.Image) -> Image.Image:
 
 
 def _bits(image: Image.Image) -> int:
-    """Return the bits of the pixels of an image of up to 16 bits: 16, or 12 in some TIFF files."""
+    """Return how many bits the pixels of an image have: 16, or 12 in some TIFF files."""
     (bits,) = getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, (16,))
     return int(bits)
 
@@ -215,7 +215,7 @@ def to_image(suffix: str, value: Any) -> bytes:
             (height, width, 1, 3 or 4).
 
     Raises:
-        ValueError: the value is no image, or one that the format cannot hold.
+        ValueError: the value is not an image, or one that the format cannot hold.
         MissingDependency: Pillow is not installed.
     """
     image = value if is_image(value) else Image.fromarray(_pixels(value))

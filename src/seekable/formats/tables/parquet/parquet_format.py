@@ -1,44 +1,99 @@
-"""An open Parquet file: rows by their pages, runs of rows by pyarrow."""
+"""Parquet as a format of tables: reads layouts for the index, and opens files."""
 
 from __future__ import annotations
 
+import binascii
 import itertools
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from seekable._cached import cached
 from seekable._optional import optional
-from seekable.errors import CorruptRecord, SeekableError
-from seekable.formats.tables.parquet.damage import Damage, damage_errors
-from seekable.formats.tables.parquet.layout import Layout, NamedFields
-from seekable.formats.tables.parquet.nested import leaves_of, merged
-from seekable.formats.tables.parquet.one_column_file import OneColumnFiles
-from seekable.formats.tables.parquet.page_tables import PageTables
-from seekable.formats.tables.parquet.paged_column import Paged
-from seekable.formats.tables.parquet.pages import index_of
+from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
+from seekable.formats.tables.parquet.footer import NamedFields, ParquetLayout, read_footer
+from seekable.formats.tables.parquet.page_bounds import ColumnPages, bounds_of_group, page_bounds, runs_of
+from seekable.formats.tables.parquet.paged_column import OneColumnFiles, Paged
+from seekable.formats.tables.parquet.pages import PageTables, index_of
 from seekable.formats.tables.parquet.point_read import point_reader
-from seekable.formats.tables.parquet.statistics import ColumnPages, bounds_of_group, page_bounds, runs_of
 from seekable.formats.tables.parquet.thrift import ThriftError
-from seekable.formats.tables.pyarrow_file import PyarrowFile
-from seekable.formats.tables.table_format import TableFile
+from seekable.formats.tables.table_format import PyarrowFile, TableFile, TableLayout
 from seekable.nodes.columns.decode_column import one_array, take_array
 from seekable.storage.mapped import MappedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from seekable.formats.tables.parquet.footer import Footer
-    from seekable.formats.tables.parquet.layout import Leaf
+    from seekable.formats.tables.parquet.footer import Footer, LeafColumn
     from seekable.formats.tables.table_format import Bounds, Int64s, PageStore, RangeSource
 else:
     pa = optional("pyarrow", extra="parquet")
     pq = optional("pyarrow.parquet", extra="parquet")
 
-__all__ = ["ParquetTable"]
+__all__ = ["ParquetFormat", "ParquetTable", "page_tables"]
+
+
+def page_tables(source: RangeSource, pages: PageStore | None = None) -> bytes:
+    """Return the page tables of all columns that can have them, as a `PageStore` keeps them.
+
+    Args:
+        source: the file.
+        pages: the store that they are saved in, and loaded from as far as it has them.
+
+    Raises:
+        UnsupportedFormat: the file cannot be opened.
+        CorruptRecord: it is damaged.
+        MissingDependency: pyarrow is not installed.
+    """
+    table = ParquetFormat().open(source, pages)
+    table.walk()
+    return table.page_tables()
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """Parquet files; needs pyarrow.
+
+    Example:
+        >>> ParquetFormat().name
+        'parquet'
+    """
+
+    name: str = "parquet"
+    """The name of the format in the index."""
+
+    def read_layout(self, source: RangeSource) -> TableLayout:
+        """Return a file's groups and columns, from its footer.
+
+        Raises:
+            UnsupportedFormat: it is of another format, damaged or encrypted.
+            MissingDependency: pyarrow is not installed.
+        """
+        footer = read_footer(source)
+        metadata = footer.metadata
+        rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        # Some writers leave the number of rows of the whole file at 0; readers go by the groups.
+        if metadata.num_rows not in (0, sum(rows)) or min(rows, default=0) < 0:
+            raise UnsupportedFormat(
+                f"{source.path}: the footer at byte {footer.start} says {metadata.num_rows} rows, "
+                f"and its groups have {sum(rows)}: the file is damaged, write it again"
+            )
+        return TableLayout(rows, footer.schema.serialize().to_pybytes())
+
+    def open(self, source: RangeSource, pages: PageStore | None) -> ParquetTable:
+        """Return an open file.
+
+        Raises:
+            UnsupportedFormat: as ``read_layout``.
+            MissingDependency: pyarrow is not installed.
+        """
+        return ParquetTable(source, read_footer(source), pages)
+
 
 _LEAST_VALUE = 4
 """The fewest bytes of a value in memory; in the file it may have been a few bits."""
@@ -66,9 +121,9 @@ class ParquetTable(TableFile):
         self._opened = next(_OPENED)
         self._footer = footer
         self._store = pages
-        self._layout = Layout(footer.raw, footer.writer.decode("utf-8", "replace"))
+        self._layout = ParquetLayout(footer.raw, footer.writer.decode("utf-8", "replace"))
         self._fields = NamedFields(self._layout, footer.schema.names)
-        self._damage = Damage(source, footer, self._layout, self._fields)
+        self._damage = _Damage(source, footer, self._layout, self._fields)
         self._column_files = OneColumnFiles(footer, self._layout)
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
         self._undecodable: dict[tuple[int, str], Exception] = {}
@@ -124,7 +179,7 @@ class ParquetTable(TableFile):
         of_pages: Callable[[Paged], pa.Array] | None,
         of_group: Callable[[pa.ChunkedArray], pa.Array],
     ) -> list[pa.Array]:
-        """Return rows of some columns: of their pages, and where these are not read, of the whole group.
+        """Return rows of some columns, from their pages or else from the whole group.
 
         pyarrow decides about what is read here by pages and refused: what it makes of the group is right.
 
@@ -148,7 +203,7 @@ class ParquetTable(TableFile):
                     found[name] = self._typed(name, [of_pages(leaf) for leaf in leaves])
             except SeekableError:
                 raise
-            except damage_errors() as error:
+            except _damage_errors() as error:
                 refused[name] = error
         if whole := [name for name in columns if name not in found]:
             table = self._group_of(group, row, whole, refused)
@@ -178,7 +233,7 @@ class ParquetTable(TableFile):
             return self._group(group, columns)
         except SeekableError:
             raise
-        except damage_errors() as error:
+        except _damage_errors() as error:
             if len(columns) == 1:
                 (name,) = columns
                 # Remembered, for each of the rows that are damaged would decode the group anew.
@@ -190,7 +245,7 @@ class ParquetTable(TableFile):
             raise self._damage.corrupt(group, row, columns[0], error) from error
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return the approximate bytes of memory of some columns of a whole group."""
+        """Return about how much memory some columns of a group take."""
         total = 0
         for name in columns:
             with self._damage.named(group, 0, name):
@@ -240,7 +295,7 @@ class ParquetTable(TableFile):
         return [(chunk.start, chunk.stop) for chunk in chunks]
 
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-        """Return the bounds of the group, and of pages if the file has an index of them."""
+        """Return the bounds of the group, and of its pages if the file has them."""
         of_group: dict[str, Bounds] = {}
         of_pages: dict[str, ColumnPages] = {}
         metadata = self._footer.metadata.row_group(group)
@@ -278,7 +333,7 @@ class ParquetTable(TableFile):
                     self._pages(group, name)
                 except SeekableError:
                     raise
-                except damage_errors() as error:
+                except _damage_errors() as error:
                     self._group_of(group, 0, [name], {name: error})
         self._tables.save()
 
@@ -299,12 +354,12 @@ class ParquetTable(TableFile):
             return self._pages(group, name)
         except SeekableError:
             raise
-        except damage_errors():
+        except _damage_errors():
             return ()
 
     def _find_pages(self, group: int, name: str) -> tuple[Paged, ...]:
         field = self._fields.field(name)
-        if leaves_of(self.schema.field(name).type) != len(field.leaves):
+        if _leaves_of(self.schema.field(name).type) != len(field.leaves):
             return ()  # of a shape that is not known here
         if len(field.leaves) > _MOST_LEAVES:
             return ()
@@ -312,7 +367,7 @@ class ParquetTable(TableFile):
         leaves = tuple(leaf for leaf in found if leaf is not None)
         return leaves if len(leaves) == len(found) else ()
 
-    def _leaf_pages(self, group: int, name: str, leaf: Leaf) -> Paged | None:
+    def _leaf_pages(self, group: int, name: str, leaf: LeafColumn) -> Paged | None:
         chunk = self._layout.chunk(group, leaf.number, self._footer.start)
         if (chunk.path, chunk.physical) != (leaf.path, leaf.physical):
             return None  # what this is of is for pyarrow to say
@@ -367,7 +422,7 @@ class ParquetTable(TableFile):
 
     def _typed(self, name: str, parts: list[pa.Array]) -> pa.Array:
         """Return a column in its type, merged from the columns of its leaves."""
-        return merged(self.schema.field(name).type, parts)
+        return _merged(self.schema.field(name).type, parts)
 
     def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:
         """Return columns as a batch; a column given as a type has no rows."""
@@ -376,3 +431,144 @@ class ParquetTable(TableFile):
         schema = pa.schema([self.schema.field(name) for name in columns])
         arrays = [pa.array([], array) if isinstance(array, pa.DataType) else array for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+_PREVIEW_BYTES = 80
+
+
+def _damage_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that damaged bytes raise; those of seekable, which may be such, are others."""
+    return pa.ArrowException, ThriftError, binascii.Error, OSError, ValueError, MemoryError
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """Names the damage of one file."""
+
+    source: RangeSource
+    footer: Footer
+    layout: ParquetLayout
+    fields: NamedFields
+
+    @contextmanager
+    def named(self, group: int, row: int, column: str | None) -> Iterator[None]:
+        """Raise what damaged bytes raise as a `CorruptRecord`.
+
+        Args:
+            group: the group that is read.
+            row: the row of it that is wanted.
+            column: the column; None for all of them.
+        """
+        try:
+            yield
+        except SeekableError:
+            raise
+        except _damage_errors() as error:
+            raise self.corrupt(group, row, column, error) from error
+
+    def corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:
+        """Return the error; arguments as of ``named``."""
+        start, stop = self.footer.start, self.source.size
+        try:
+            leaf = self.fields.field(column).leaves[0].number if column is not None else 0
+            chunk = self.layout.chunk(group, leaf, start)
+            start, stop = chunk.start, chunk.stop
+        except (ThriftError, IndexError):
+            pass  # then it is the footer that is damaged
+        where = f"group {group}" if column is None else f"column {column!r} of group {group}"
+        before = (self.footer.metadata.row_group(number).num_rows for number in range(group))
+        return CorruptRecord(
+            self.source.path,
+            sum(before) + row,
+            offset=start,
+            length=stop - start,
+            preview=bytes(self.source.range(start, min(stop, start + _PREVIEW_BYTES))),
+            cause=ValueError(f"{where}: {error}"),
+        )
+
+
+def _leaves_of(kind: pa.DataType) -> int:
+    """Return the number of leaves of a type in Parquet; too few if it cannot be put together from leaves.
+
+    An extension type over several leaves is such a type: pyarrow makes its values of all leaves alone.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> leaves_of(pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
+        2
+    """
+    count = sum(_leaves_of(child) for child in children) if (children := _children(kind)) else 1
+    return 0 if isinstance(kind, pa.BaseExtensionType) and count > 1 else count
+
+
+def _children(kind: pa.DataType) -> list[pa.DataType]:
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    if pa.types.is_map(kind):
+        return [_entries(kind)]
+    if pa.types.is_struct(kind):
+        return [field.type for field in kind]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [kind.value_type]
+    return []
+
+
+def _entries(kind: pa.MapType) -> pa.StructType:
+    return pa.struct([kind.key_field, kind.item_field])
+
+
+def _merged(kind: pa.DataType, parts: list[Any]) -> pa.Array:
+    """Return a column merged from its leaves.
+
+    Args:
+        kind: the column's type.
+        parts: for each leaf the column as it is without the others.
+
+    Raises:
+        ThriftError: the parts do not fit together.
+    """
+    if len(parts) == 1 and parts[0].type == kind:
+        return parts[0]
+    if len({len(part) for part in parts}) != 1 or _leaves_of(kind) != len(parts) or not _children(kind):
+        raise ThriftError(f"values of {len(parts)} leaves do not make {kind}")
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(
+            kind, _merged(kind.storage_type, [_storage(part) for part in parts])
+        )
+    shape = parts[0]
+    nulls = shape.is_valid().buffers()[1] if shape.null_count else None
+    if pa.types.is_struct(kind):
+        return pa.Array.from_buffers(kind, len(shape), [nulls], children=_fields(kind, parts))
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        inner = [part.values.slice(part.offset * size, len(part) * size) for part in parts]
+        return pa.Array.from_buffers(kind, len(shape), [nulls], children=[_merged(kind.value_type, inner)])
+    (below,) = _children(kind)
+    values = _merged(below, [part.flatten() for part in parts])
+    return pa.Array.from_buffers(kind, len(shape), [nulls, _offsets(kind, parts)], children=[values])
+
+
+def _fields(kind: pa.StructType, parts: list[Any]) -> list[Any]:
+    made, at = [], 0
+    for field in kind:
+        count = _leaves_of(field.type)
+        made.append(_merged(field.type, [part.field(0) for part in parts[at : at + count]]))
+        at += count
+    return made
+
+
+def _offsets(kind: pa.DataType, parts: list[Any]) -> pa.Buffer:
+    """Return the offset of each list; a null has an empty one."""
+    bounds = []
+    for part in parts:
+        lengths = np.diff(part.offsets.to_numpy())
+        lengths[part.is_null().to_numpy(zero_copy_only=False)] = 0
+        bounds.append(np.cumsum(np.append(0, lengths), dtype=np.int64))
+    if any(not np.array_equal(bound, bounds[0]) for bound in bounds[1:]):
+        raise ThriftError(f"lists of different lengths do not make {kind}")
+    width = np.int64 if pa.types.is_large_list(kind) else np.int32
+    return pa.py_buffer(bounds[0].astype(width))
+
+
+def _storage(part: pa.Array) -> pa.Array:
+    return part.storage if isinstance(part.type, pa.BaseExtensionType) else part

@@ -123,7 +123,7 @@ def _check_limits(samples: Samples, path: str) -> None:
 class MemberWords:
     """The members of the samples of indexed tar files; never changed, safe from threads.
 
-    Files are given by their numbers in the set, rows within their files. Nothing is checked.
+    Files are given by their indices in the set, rows within their files. Nothing is checked.
     """
 
     __slots__ = ("_each", "_files", "_firsts", "_hashes", "_members", "schema_of", "schemas")
@@ -131,7 +131,7 @@ class MemberWords:
     def __init__(self, files: FileSet) -> None:
         """Compute where the words of each file begin; no data file is opened."""
         schemas, self.schema_of = files.schemas()
-        """The number of each file's schema, int64."""
+        """The index of each file's schema, int64."""
         self.schemas = [TarSchema.decode(schema) for schema in schemas]
         """The distinct schemas of the files."""
         each = np.array([-1 if schema.each is None else schema.each for schema in self.schemas], np.int64)
@@ -142,7 +142,7 @@ class MemberWords:
         self._members: Int64s = self._hashes + files.records
 
     def first_members(self, files: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the number of the first member of each sample in its file, and of that behind its last."""
+        """Return the index of each sample's first member in its file, and that of the next sample."""
         each = self._each[files]
         first, behind = each * rows, each * (rows + 1)
         if (each < 0).any():
@@ -152,11 +152,11 @@ class MemberWords:
         return first, behind
 
     def members(self, files: Int64s, members: Int64s) -> tuple[UInt64s, UInt64s, Int64s]:
-        """Return the first byte, the size and the number of the field of some members.
+        """Return for each member its first byte, its size and its field's index.
 
         Args:
-            files: the number of each member's file.
-            members: its number in that file.
+            files: the index of each member's file.
+            members: its index in that file.
         """
         payloads, packed = self._files.words(files, self._members[files] + 2 * members)
         fields = (packed >> np.uint64(_SIZE_BITS)).astype(np.int64)
@@ -167,7 +167,7 @@ class MemberWords:
         return self._files.words(files, self._hashes[files] + rows)[0]
 
     def key_hashes_of(self, file: int) -> UInt64s:
-        """Return the hashes of the keys of all samples of a file; nothing is copied."""
+        """Return the key hashes of all samples in a file; nothing is copied."""
         words, at = self._files.file_words(file)
         start = at + int(self._hashes[file])
         return np.asarray(words.span(start, start + int(self._files.records[file])))
@@ -178,7 +178,7 @@ class MemberWords:
         return words.number(at + int(self._hashes[file]) + row)
 
     def of_sample(self, file: int, row: int) -> list[tuple[int, int, int]]:
-        """Return the first byte, the size and the number of the field of each member of one sample."""
+        """Return for each member of one sample its first byte, its size and its field's index."""
         words, at = self._files.file_words(file)
         each = int(self._each[file])
         first, behind = each * row, each * (row + 1)
@@ -192,7 +192,7 @@ class MemberWords:
         ]
 
     def field_sizes(self) -> dict[str, tuple[int, int]]:
-        """Return the number of members of each field, and the sum of their bytes; no data file is read."""
+        """Return for each field how many members it has, and their bytes; no data file is read."""
         found: dict[str, tuple[int, int]] = {}
         counts = (self._files.word_counts() - self._members) // 2
         for file, count in enumerate(counts.tolist()):

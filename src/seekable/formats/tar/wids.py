@@ -33,7 +33,7 @@ _PATTERN_MARKS = "*[{"
 _OUTSIDE = "Or open the tar files themselves, as a list of their paths"
 
 
-class _Shard(msgspec.Struct, frozen=True):
+class _WidsShard(msgspec.Struct, frozen=True):
     url: str
     nsamples: int
 
@@ -43,7 +43,7 @@ class _List(msgspec.Struct, frozen=True):
 
     kind: str = msgspec.field(name="__kind__", default="")
     base: str | None = None
-    shardlist: list[_Shard] = []
+    shardlist: list[_WidsShard] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class WidsFiles:
 
         Raises:
             DataNotFound: the list or a shard is not there.
-            UnsupportedFormat: it is no list of wids, or a shard does not lie below its folder.
+            UnsupportedFormat: it is not a list of wids, or a shard does not lie below its folder.
         """
         found, folder = self._list(), os.path.dirname(self.path)
         shards = []
@@ -123,7 +123,7 @@ def wids_claim(look: Look) -> Claim:
     Raises:
         InvalidArgument: the spec has no path, or the user gave another format.
         DataNotFound: the list or a shard is not there.
-        UnsupportedFormat: it is no list of wids, or a shard does not lie below its folder.
+        UnsupportedFormat: it is not a list of wids, or a shard does not lie below its folder.
     """
     if not look.rest:
         message = f"{look.path!r} is not complete: the form is {_SCHEME}PATH, as in 'wids:shards/index.json'"
