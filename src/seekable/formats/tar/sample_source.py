@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from seekable.formats.tar.samples import SampleRule
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
-    from seekable.nodes.graph import Reader
     from seekable.nodes.key import KeyOf, Keys
     from seekable.nodes.node import Node
     from seekable.storage.mapped import MappedFile, View
