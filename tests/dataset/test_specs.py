@@ -14,7 +14,7 @@ from tests.thrift import ALL
 
 import seekable as sk
 from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
-from seekable.remote.hub_files import hub_spec
+from seekable.remote.hub_listing import hub_spec
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
 

@@ -19,7 +19,7 @@ from tests.hub import Repo, Warm, environment, serving
 from tests.resume.datasets import Batches, rows_in, source, through_json
 
 import seekable as sk
-from seekable.remote import hub_files
+from seekable.remote import hub_files, hub_listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +155,7 @@ def test_the_example_of_the_hub_word_for_word(tmp_path: Path, monkeypatch: pytes
         for name, data in files.items():
             (tmp_path / repo).mkdir(parents=True, exist_ok=True)
             (tmp_path / repo / name).write_bytes(data)
-    parsed = hub_files.hub_spec
+    parsed = hub_listing.hub_spec
     monkeypatch.setattr(
         hub_files, "hub_spec", lambda text: replace(parsed(text), repo=str(tmp_path / parsed(text).repo))
     )

@@ -274,7 +274,7 @@ class StableSplit(Ascending):
 
     def below(self, rows: Int64s) -> Int64s:
         """Return the child's rows that some rows of the part are."""
-        block, place = np.divmod(rows, self._share)
+        block, place = rows // self._share, rows % self._share
         found: Int64s = block * BLOCK + self._rows[self._blocks.indices(block), place]
         return found
 

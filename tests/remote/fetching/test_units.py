@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -157,12 +157,12 @@ def test_each_object_is_read_by_units_or_by_records() -> None:
 
 def test_ranges_all_over_a_large_object_are_not_joined_to_all_of_it() -> None:
     """Memory has to hold what requests bring until it is read, and a shuffle of all records reads it late."""
-    figures = {"gap_bytes": 1 << 20, "most_bytes": 8 << 20, "align_bytes": UNIT_BYTES, "rooms": [NO_ROOM]}
+    figures: dict[str, Any] = {"gap_bytes": 1 << 20, "most_bytes": 8 << 20, "align_bytes": UNIT_BYTES}
 
     def fetched(records: int) -> int:
         starts = np.random.default_rng(0).permutation(records) * 100_000
         wants = Wants((BIG,), np.zeros(records, np.int64), starts, starts + 2000)
-        return sum(one.stop - one.start for one in planned(wants, **figures))
+        return sum(one.stop - one.start for one in planned(wants, rooms=[NO_ROOM], **figures))
 
     assert fetched(1 << 14) == 2000 << 14
     assert fetched(1 << 12) > 40 * 2000 << 12
