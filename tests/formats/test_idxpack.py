@@ -156,7 +156,7 @@ def test_files_on_other_machines_and_missing_files_are_named(tmp_path: Path) -> 
     with pytest.raises(DataNotFound, match=r"y\.idxpack"):
         sk.open(tmp_path / "y.idxpack")
     (tmp_path / "z.idxpack").mkdir()
-    with pytest.raises(DataNotFound, match="no regular file"):
+    with pytest.raises(DataNotFound, match="is not a regular file"):
         sk.open(tmp_path / "z.idxpack")
     with pytest.raises(InvalidArgument, match="not complete"):
         sk.open("idxpack:")

@@ -241,7 +241,7 @@ def _json_line(value: Any) -> bytes:
         TypeError, ValueError: JSON cannot hold the value.
 
     Example:
-        >>> json_line({"cut_id": "ä"})
+        >>> _json_line({"cut_id": "ä"})
         b'{"cut_id": "\xc3\xa4"}\n'
     """
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"

@@ -420,8 +420,8 @@ def _check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound
         >>> offsets = pa.py_buffer(np.array([0, 2, 9, 3], np.int32))
         >>> values = pa.nulls(3, pa.int8())
         >>> lists = pa.Array.from_buffers(pa.list_(pa.int8()), 3, [None, offsets], children=[values])
-        >>> check_rows(lists, 0, 1, path="ids", sound=set())
-        >>> check_rows(lists, 0, 2, path="ids", sound=set())
+        >>> _check_rows(lists, 0, 1, path="ids", sound=set())
+        >>> _check_rows(lists, 0, 2, path="ids", sound=set())
         Traceback (most recent call last):
         ...
         ValueError: ids: the offsets of lists 0 to 1 go from 0 to 9, over 3 values

@@ -494,7 +494,7 @@ def _leaves_of(kind: pa.DataType) -> int:
 
     Example:
         >>> import pyarrow as pa
-        >>> leaves_of(pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
+        >>> _leaves_of(pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
         2
     """
     count = sum(_leaves_of(child) for child in children) if (children := _children(kind)) else 1
