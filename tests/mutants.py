@@ -308,7 +308,7 @@ MUTANTS = (
         tests=("viewer/test_pages.py",),
     ),
     Mutant(
-        *("the viewer answers under any name of the machine", 6, "viewer/guard.py"),
+        *("the viewer answers under any name of the machine", 6, "viewer/server.py"),
         'if _host_of(headers.get(b"host", "")) not in self._hosts:',
         'if not _host_of(headers.get(b"host", "")):',
         tests=("viewer/test_guard.py",),

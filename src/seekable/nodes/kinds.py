@@ -64,7 +64,7 @@ def node_class(kind: str) -> type[Node]:
 
     Example:
         >>> node_class("shuffle").__name__, node_class("pack").__name__
-        ('Shuffle', 'Pack')
+        ('Shuffle', 'PackNode')
     """
     if kind in _CORE:
         return _CORE[kind]
