@@ -44,7 +44,7 @@ from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.row_source import RowSource
 from seekable.nodes.filter import Filter
-from seekable.nodes.flatten import Flatten
+from seekable.nodes.flatten import FlattenNode
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.join import Join
 from seekable.nodes.map import Map, MapBatches
@@ -336,7 +336,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: steady_dicts(2 * n).filter(where=[("id", ">=", n)]),
         lambda n, folder: from_files(n, folder).filter(files="*.jsonl"),
     ],
-    Flatten: [
+    FlattenNode: [
         lambda n, _: flattened(n),
         lambda n, folder: flattened(n, save=folder / "items.u64"),
     ],

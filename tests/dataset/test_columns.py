@@ -20,7 +20,7 @@ from tests.thrift import some
 
 import seekable as sk
 from seekable.formats.tables.tables import TableSource
-from seekable.nodes.node import Leaf, Node
+from seekable.nodes.node import LeafNode, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,8 +152,10 @@ def pipelines(draw: st.DrawFn) -> list[Step]:
     return drawn
 
 
-def leaves(node: Node) -> list[Leaf]:
-    return [node] if isinstance(node, Leaf) else [leaf for child in node.children for leaf in leaves(child)]
+def leaves(node: Node) -> list[LeafNode]:
+    return (
+        [node] if isinstance(node, LeafNode) else [leaf for child in node.children for leaf in leaves(child)]
+    )
 
 
 @pytest.mark.parametrize("kind", ["list", "jsonl", "parquet"])

@@ -18,7 +18,7 @@ from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.conditions import Bounds, Where
 from seekable.nodes.filter import _common
 from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ BLOCK = 20
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Counting(Leaf):
+class Counting(LeafNode):
     """A source that knows the bounds of each 20 rows, gives needed columns alone, and counts what is read."""
 
     read: list[int]

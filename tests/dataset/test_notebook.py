@@ -12,7 +12,7 @@ from tests.concrete import node_classes
 import seekable as sk
 from seekable.nodes import bases, display
 from seekable.nodes.bases import calls_functions
-from seekable.nodes.node import Leaf, OrderNode
+from seekable.nodes.node import LeafNode, OrderNode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ def test_each_kind_of_record_node_has_its_place() -> None:
     kinds = {
         kind.kind
         for kind in node_classes()
-        if kind.__module__.startswith("seekable.") and not issubclass(kind, OrderNode | Leaf)
+        if kind.__module__.startswith("seekable.") and not issubclass(kind, OrderNode | LeafNode)
     }
     assert kinds - bases._OWN_RECORDS == CALL_FUNCTIONS
     assert kinds >= bases._OWN_RECORDS

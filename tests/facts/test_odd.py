@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.errors import InvalidArgument
+from seekable.viewer.facts.named_sources import source_names
 from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
-from seekable.viewer.facts.pipeline_sources import source_names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.packing.nodes.blend import MegatronBlend
-from seekable.viewer.facts.pipeline_sources import SEVERAL, source_counts, source_names, sources_of
+from seekable.viewer.facts.named_sources import SEVERAL, source_counts, source_names, sources_of
 
 
 def source(name: str, n: int) -> sk.Dataset:

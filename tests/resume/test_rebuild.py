@@ -19,7 +19,7 @@ import seekable as sk
 from seekable.formats.table import NODE_HOMES
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, leaves_of
 from seekable.nodes.kinds import KINDS, node_class
-from seekable.nodes.node import Leaf, Node
+from seekable.nodes.node import LeafNode, Node
 from seekable.order.blocks import default_blocks_within
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
@@ -75,13 +75,13 @@ def test_every_kind_of_node_is_rebuilt_or_says_why_not() -> None:
     for kind in {node_class(kind) for kind in KINDS}:
         is_rebuilt = kind.from_arguments.__func__ is not Node.from_arguments.__func__  # type: ignore[attr-defined]
         is_map = issubclass(kind, ElementwiseNode) and issubclass(kind, UnaryNode)
-        assert is_rebuilt or is_map or kind.order_unknown or issubclass(kind, Leaf), kind
+        assert is_rebuilt or is_map or kind.order_unknown or issubclass(kind, LeafNode), kind
 
 
 def test_what_a_description_says_of_blocks_is_true_of_every_source(tmp_path: Path) -> None:
     # Blocks decide the order of windowed shuffles: they must not be made up for a source that has others.
     for kind in map(node_class, sorted(KINDS)):
-        if not (issubclass(kind, Leaf) and kind.in_runs):
+        if not (issubclass(kind, LeafNode) and kind.in_runs):
             continue
         (folder := tmp_path / kind.kind).mkdir()
         (leaf,) = leaves_of(BUILDERS[kind][0](1100, folder).node)

@@ -22,8 +22,8 @@ from seekable.viewer import fact_figures as figures
 from seekable.viewer.facts.data_survey import file_sizes
 from seekable.viewer.facts.lengths import index_unit, length_histogram
 from seekable.viewer.facts.loss_log import read_loss_log, spikes
+from seekable.viewer.facts.named_sources import as_in_files, source_names, sources_in_files
 from seekable.viewer.facts.padding import padding
-from seekable.viewer.facts.pipeline_sources import as_in_files, source_names, sources_in_files
 from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
 from seekable.viewer.facts.run_mixture import mixture, schedule, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates

@@ -34,7 +34,7 @@ from seekable.loader.checkpoint_files import (
 )
 from seekable.loader.states import described, log_anew
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.node import Leaf, Node
+from seekable.nodes.node import LeafNode, Node
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, parse_state
@@ -357,7 +357,7 @@ def _datasets_of(pipeline: Node | Stream) -> list[Node]:
     return [pipeline] if isinstance(pipeline, Node) else [*stream_iterator.datasets_of(pipeline.stage)]
 
 
-def _noted(leaf: Leaf) -> dict[str, Any]:
+def _noted(leaf: LeafNode) -> dict[str, Any]:
     spec = report.spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
     rows = leaf.parts[0]
@@ -388,9 +388,9 @@ def _as_text(path: str) -> str | None:
     return path
 
 
-def _leaves(node: Node) -> Iterator[Leaf]:
+def _leaves(node: Node) -> Iterator[LeafNode]:
     """Yield the sources in the order of the description."""
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         yield node
     for child in node.children:
         yield from _leaves(child)

@@ -29,7 +29,7 @@ from seekable.nodes.graph import (
     part_of,
     with_children,
 )
-from seekable.nodes.node import InnerNode, Leaf, OrderNode, RecordNode
+from seekable.nodes.node import InnerNode, LeafNode, OrderNode, RecordNode
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -364,9 +364,9 @@ class ChosenRows(Ascending):
         return runs[runs[:, 0] < runs[:, 1]]
 
 
-def leaves_of(node: Node) -> list[Leaf]:
+def leaves_of(node: Node) -> list[LeafNode]:
     """Return the sources of a dataset, each once."""
-    return [each for each in nodes_of(node) if isinstance(each, Leaf)]
+    return [each for each in nodes_of(node) if isinstance(each, LeafNode)]
 
 
 _OWN_RECORDS = frozenset(
@@ -390,7 +390,7 @@ def calls_functions(node: Node) -> bool:
         (False, True)
     """
     for each in nodes_of(node):
-        if isinstance(each, Leaf):
+        if isinstance(each, LeafNode):
             if not each.decodes_itself or getattr(each, "errors", None) is not None:
                 return True
         elif not isinstance(each, OrderNode) and each.kind not in _OWN_RECORDS:
@@ -413,7 +413,7 @@ def _files_of(node: Node) -> Iterator[FileSet]:
     return (files for part in parts if (files := getattr(part, "files", None)) is not None)
 
 
-def with_leaves(node: Node, change: Callable[[Leaf], Node], *, past_records: bool) -> Node | None:
+def with_leaves(node: Node, change: Callable[[LeafNode], Node], *, past_records: bool) -> Node | None:
     """Return the order of a dataset over other sources; None if a node between makes records of its own.
 
     Args:
@@ -422,7 +422,7 @@ def with_leaves(node: Node, change: Callable[[Leaf], Node], *, past_records: boo
         past_records: True to leave out the nodes that make one record of one record, such as maps.
     """
     return replaced(
-        node, lambda each: change(each) if isinstance(each, Leaf) else None, past_records=past_records
+        node, lambda each: change(each) if isinstance(each, LeafNode) else None, past_records=past_records
     )
 
 

@@ -17,9 +17,9 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.conditions import Where, checked_where, passing
 from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
-from seekable.nodes.flatten import Flatten
+from seekable.nodes.flatten import FlattenNode
 from seekable.nodes.graph import HOLE, ColumnarPlan, file_matches, known_size, must_be_steady, nodes_of
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.parallel.map_ranges import map_ranges
@@ -242,7 +242,7 @@ def _before(runs: Int64s) -> Int64s:
 def _runs_of_files(dataset: Node, patterns: tuple[str, ...], size: int) -> Int64s:
     """Return the runs of rows whose files match one of the patterns."""
     # Each block of a source lies in one file, so its first row decides for the whole block.
-    edges = dataset.blocks if isinstance(dataset, Leaf) else None
+    edges = dataset.blocks if isinstance(dataset, LeafNode) else None
     count = size if edges is None else edges.size - 1
     runs = [np.empty((0, 2), dtype=np.int64)]
     for start in range(0, count, _MOST_ROWS):
@@ -483,7 +483,7 @@ def merged(one: Node, other: Node) -> Node:
 
 
 def _must_not_flatten(node: Node) -> None:
-    if any(isinstance(each, Flatten) for each in nodes_of(node)):
+    if any(isinstance(each, FlattenNode) for each in nodes_of(node)):
         message = (
             f"merge() compares the rows of files, and {node!r} makes several records of one row: merge "
             f"first, then flatten()"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     ToItems = Callable[[Any], Iterable[Any]] | None
 
-__all__ = ["Flatten", "flattened"]
+__all__ = ["FlattenNode", "flattened"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
@@ -57,7 +57,7 @@ def flattened(child: Node, fn: ToItems, version: str | int | None, running: Eval
                 yield np.repeat(np.arange(before, done, dtype=np.int64), counts)
                 before = done
 
-    return Flatten(child, fn, version, evaluated_rows(child, question, find, running))
+    return FlattenNode(child, fn, version, evaluated_rows(child, question, find, running))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _FlatItems:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Flatten(Evaluated, RecordNode):
+class FlattenNode(Evaluated, RecordNode):
     """Row ``r`` is item ``k`` of the child's row ``rows[r]``, where ``k`` equal rows come before ``r``."""
 
     child: Node
@@ -154,7 +154,7 @@ class Flatten(Evaluated, RecordNode):
         return f"{children[0]}.{self.items.call}"
 
     @classmethod
-    def reader(cls, nodes: Sequence[Flatten]) -> Reader:
+    def reader(cls, nodes: Sequence[FlattenNode]) -> Reader:
         """Return a reader that plans the child of each node separately."""
         return _FlattenReader(nodes)
 
@@ -234,7 +234,7 @@ class _Left:
 
 
 class _FlattenReader(Reader):
-    def __init__(self, nodes: Sequence[Flatten]) -> None:
+    def __init__(self, nodes: Sequence[FlattenNode]) -> None:
         self._nodes = nodes
         self._children = [CompiledGraph([node.child]) for node in nodes]
 
@@ -268,7 +268,7 @@ class _FlattenReader(Reader):
 class _FlattenPlan(ChildPlan):
     """Runs of consecutive items, each from one record; lists that are cheap to slice."""
 
-    node: Flatten
+    node: FlattenNode
     edges: list[int]
     """The place of the first item of each run, from any number on, then the place after the last item."""
     rows: list[int]
@@ -337,7 +337,7 @@ class _Several:
     An item that is asked for twice is made twice, so that no two items are one object.
     """
 
-    def __init__(self, node: Flatten, rows: list[int]) -> None:
+    def __init__(self, node: FlattenNode, rows: list[int]) -> None:
         self._node = node
         self.rows = (
             frozenset(row for row, runs in Counter(rows).items() if runs > 1)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.index.key_files import KeyIndex
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
     from seekable.nodes.key import KeyOf
-    from seekable.nodes.node import Leaf, Node
+    from seekable.nodes.node import LeafNode, Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 
@@ -78,7 +78,7 @@ def lookup_of(node: Node) -> Lookup:
 class _Match:
     """A record of a source that has the key."""
 
-    leaf: Leaf
+    leaf: LeafNode
     row: int
     record: Any
 
@@ -161,7 +161,7 @@ class Lookup:
         return found
 
     def _positions(self, match: _Match) -> Any:
-        def rows_of(leaf: Leaf) -> Sequence[int]:
+        def rows_of(leaf: LeafNode) -> Sequence[int]:
             return [match.row] if leaf is match.leaf else ()
 
         return self._dataset.find_within(rows_of, self._within)

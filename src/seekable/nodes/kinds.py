@@ -21,7 +21,7 @@ from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.row_source import RowSource
 from seekable.nodes.filter import Filter
-from seekable.nodes.flatten import Flatten
+from seekable.nodes.flatten import FlattenNode
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.join import Join
 from seekable.nodes.map import Map, MapBatches
@@ -44,7 +44,7 @@ __all__ = ["KINDS", "node_class"]
 _CORE: dict[str, type[Node]] = {
     node.kind: node
     for node in (
-        *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
+        *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, FlattenNode),
         *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Partitions, Rename, Repeat, RowSource, Sample),
         *(Select, SelectColumns, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit),
         *(UnifyColumns, WindowedShuffle, Zip),

@@ -1,8 +1,8 @@
 """The contract of a node of a dataset's graph.
 
 A node is a frozen dataclass. It may be shared, pickled, and used from any thread. Every concrete node is an
-``OrderNode``, which sends positions on to its children, or a ``RecordNode``, which makes records; a ``Leaf``
-is a record node without children.
+``OrderNode``, which sends positions on to its children, or a ``RecordNode``, which makes records; a
+``LeafNode`` is a record node without children.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Plan
     from seekable.nodes.key import KeyOf, Keys
 
-    RowsOf = Callable[["Leaf"], Sequence[int]]
+    RowsOf = Callable[["LeafNode"], Sequence[int]]
     Taking = Callable[["Node | Mapping[str, Any]", "Node"], "Node"]
 else:
     column_types = lazy("seekable.nodes.columns.arrow_types")
@@ -48,7 +48,7 @@ __all__ = [
     "BatchForm",
     "HoldsNode",
     "InnerNode",
-    "Leaf",
+    "LeafNode",
     "Node",
     "OrderNode",
     "RecordNode",
@@ -408,7 +408,7 @@ class RecordNode(Node, Read):
     """A node that makes records of its own."""
 
 
-class Leaf(RecordNode):
+class LeafNode(RecordNode):
     """A node that reads records from outside the graph; its epochs are all the same."""
 
     in_runs: ClassVar[bool] = True
@@ -447,7 +447,7 @@ class Leaf(RecordNode):
         return True
 
     @property
-    def parts(self) -> tuple[Leaf, ...]:
+    def parts(self) -> tuple[LeafNode, ...]:
         """The sources that this one is made of, first that whose rows and keys it has; itself by default."""
         return (self,)
 

@@ -11,7 +11,7 @@ from seekable._cached import cached
 from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.graph import Origins, Plan, Reader, part_of
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name
 from seekable.storage.memory import cache_bytes
@@ -39,7 +39,7 @@ class SupportsItems(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SequenceSource(Leaf):
+class SequenceSource(LeafNode):
     """A source over a sequence: row ``r`` is item ``r``."""
 
     sequence: SupportsItems

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.kinds import node_class
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.resume.continued import Continued
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.state.canonical import canonical_json
@@ -148,7 +148,7 @@ def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Node:
     """
     here = f"{path}{tree['kind']}"
     known = _class_of(tree, here)
-    if known.order_unknown or issubclass(known, Leaf):
+    if known.order_unknown or issubclass(known, LeafNode):
         return source(tree, here)
     below = tree["of"]
     paths = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]

@@ -28,8 +28,8 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
 from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.filter import Filter
-from seekable.nodes.flatten import Flatten
-from seekable.nodes.node import Leaf, Node, OrderNode, RecordNode
+from seekable.nodes.flatten import FlattenNode
+from seekable.nodes.node import LeafNode, Node, OrderNode, RecordNode
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.slice import Slice
@@ -328,7 +328,7 @@ def _common_spans(present: Node, child: Node) -> Iterator[tuple[int, int, int]]:
         For each span its first row in ``present``, its first row in ``child``, and the number of rows.
     """
     present, child = _without_maps(present), _without_maps(child)
-    if isinstance(present, Filter | Flatten) and isinstance(child, Filter | Flatten):
+    if isinstance(present, Filter | FlattenNode) and isinstance(child, Filter | FlattenNode):
         for start, first, count in _common_spans(present.child, child.child):
             low, high = np.searchsorted(present.rows.array, (start, start + count)).tolist()
             own_low, own_high = np.searchsorted(child.rows.array, (first, first + count)).tolist()
@@ -361,7 +361,7 @@ def _spans_in(node: Node) -> Iterator[tuple[Node, int, int]]:
     Nothing is yielded for rows in another order.
     """
     node = _without_maps(node)
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         yield node, 0, node.size
     elif isinstance(node, Slice) and node.step == 1:
         left, skipped = node.count or 0, node.start
@@ -479,12 +479,12 @@ def _rows_of_sources(old: Node, new: Node) -> Node | None:
     if isinstance(old, PlaceholderSource) and old.is_source:
         if isinstance(new, Concat):
             return _first_match(old, new.parts)
-        return _matching_rows(old.described, new) if isinstance(new, Leaf) else None
+        return _matching_rows(old.described, new) if isinstance(new, LeafNode) else None
     if isinstance(old, Concat) and isinstance(new, Concat):
         return _each_part(old, new)
-    if isinstance(old, Concat) and isinstance(new, Leaf):
+    if isinstance(old, Concat) and isinstance(new, LeafNode):
         return Concat(tuple(_transplanted(part, new) for part in old.parts))
-    if isinstance(old, PlaceholderSource) and isinstance(new, Flatten) and old.stands_for is Flatten:
+    if isinstance(old, PlaceholderSource) and isinstance(new, FlattenNode) and old.stands_for is FlattenNode:
         below = _below(old.described["of"][0], new.child, of=old)
         return selected_rows(old.described, below, [new], path=old.row_files.get(old.described["rows"]))
     return None

@@ -17,7 +17,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
 from seekable.nodes.graph import Plan, Reader, Router
 from seekable.nodes.kinds import node_class
-from seekable.nodes.node import Leaf, Node, OrderNode
+from seekable.nodes.node import LeafNode, Node, OrderNode
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
@@ -44,7 +44,7 @@ class RowRef:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceholderSource(Leaf):
+class PlaceholderSource(LeafNode):
     """Stands for a described source; each record is its own `RowRef`.
 
     If the files were found again, the records are their ``Location``.
@@ -89,7 +89,7 @@ class PlaceholderSource(Leaf):
     def blocks_known(self) -> bool:
         """True if the files were found again, or blocks follow from the names and lengths of files."""
         kind = self.stands_for
-        return self.files is not None or (issubclass(kind, Leaf) and kind.in_runs)
+        return self.files is not None or (issubclass(kind, LeafNode) and kind.in_runs)
 
     @cached
     def size(self) -> int:

@@ -22,9 +22,9 @@ from seekable.nodes.bases import Ascending, ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.leaf import FilesLeaf
-from seekable.nodes.flatten import Flatten
+from seekable.nodes.flatten import FlattenNode
 from seekable.nodes.graph import known_size
-from seekable.nodes.node import Leaf, OrderNode
+from seekable.nodes.node import LeafNode, OrderNode
 from seekable.nodes.select import Select
 from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.slice import Slice
@@ -71,7 +71,7 @@ __all__ = [
 class LeafRow(NamedTuple):
     """A row of a node that reads records from outside the graph."""
 
-    leaf: Leaf
+    leaf: LeafNode
     row: int
 
 
@@ -124,7 +124,7 @@ def _shard_row(node: Node, position: int) -> _ShardRow | None:
 
 def leaf_row(node: Node, position: int) -> LeafRow | None:
     """Return the leaf and row of the record at a position; None where ``_shard_row`` returns None."""
-    while not isinstance(node, Leaf):
+    while not isinstance(node, LeafNode):
         below = None if node.size == 0 else node.first_of(position)
         if below is None:
             return None
@@ -134,9 +134,9 @@ def leaf_row(node: Node, position: int) -> LeafRow | None:
     return LeafRow(node, position % node.size)
 
 
-def leaves_of(node: Node) -> Iterator[Leaf]:
+def leaves_of(node: Node) -> Iterator[LeafNode]:
     """Yield the leaves below a node, in the order of its children."""
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         yield node
     for child in node.children:
         yield from leaves_of(child)
@@ -151,7 +151,7 @@ def moves_rows(node: Node) -> Node | None:
         >>> moves_rows(words[1:].map(str.upper).node), moves_rows(words.shuffle(seed=1).map(str.upper).node)
         (None, <Dataset, 3 records: from_sequence(<builtins.str of 3>).shuffle(seed=1)>)
     """
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         return None
     if isinstance(node, Concat):
         leaves = list(leaves_of(node))
@@ -168,7 +168,7 @@ def _ascends(node: UnaryNode) -> bool:
         return node.step > 0
     if isinstance(node, Select):
         return bool((np.diff(node.rows) > 0).all())
-    return isinstance(node, Ascending | ElementwiseNode | Epoch | Flatten)
+    return isinstance(node, Ascending | ElementwiseNode | Epoch | FlattenNode)
 
 
 def rows_before(node: Node, at: LeafRow) -> int | None:
@@ -182,7 +182,7 @@ def rows_before(node: Node, at: LeafRow) -> int | None:
         >>> rows_before(words[::3].node, LeafRow(words.node, 4))
         2
     """
-    if isinstance(node, Leaf):
+    if isinstance(node, LeafNode):
         return at.row if node is at.leaf else None
     if isinstance(node, Concat):
         before = 0
@@ -196,14 +196,14 @@ def rows_before(node: Node, at: LeafRow) -> int | None:
     below = rows_before(child, at)
     if below is None or isinstance(node, ElementwiseNode | Epoch):
         return below
-    if isinstance(node, Flatten):
+    if isinstance(node, FlattenNode):
         return bisect_left(node.rows.view, below)
     assert isinstance(node, OrderNode)
     rows: range = range(node.size or 0)
     return bisect_left(rows, below, key=lambda row: node.route_one(row)[1])
 
 
-def shards_of(leaf: Leaf) -> list[Shard]:
+def shards_of(leaf: LeafNode) -> list[Shard]:
     """Return the shards of a leaf, in the order of its rows.
 
     Raises:
@@ -359,7 +359,7 @@ def spec_of(node: Node, specs: Specs | None = None) -> str | None:
     return None if None in found else ",".join(dict.fromkeys(spec for spec in found if spec is not None))
 
 
-def _spec_of_leaf(leaf: Leaf, specs: Specs) -> str | None:
+def _spec_of_leaf(leaf: LeafNode, specs: Specs) -> str | None:
     if isinstance(leaf, PlaceholderSource):
         return specs.get(id(leaf))
     asked = getattr(leaf, "asked", None)

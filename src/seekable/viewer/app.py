@@ -36,7 +36,7 @@ from seekable.nodes.bases import leaves_of
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
 from seekable.viewer.facts.json_documents import SCHEMA, json_safe
-from seekable.viewer.facts.pipeline_sources import data_of
+from seekable.viewer.facts.named_sources import data_of
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg
 from seekable.viewer.pages import (

@@ -16,10 +16,10 @@ from seekable.formats.classify import find_data
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.stream.stream import Stream
 from seekable.viewer.facts.json_documents import json_safe
-from seekable.viewer.facts.pipeline_sources import data_of, source_names, source_nodes
+from seekable.viewer.facts.named_sources import data_of, source_names, source_nodes
 from seekable.viewer.jobs import Jobs, hooked
 from seekable.viewer.media import MediaRoots
 
@@ -204,7 +204,7 @@ class Opened:
     def _first_row(self, path: str) -> tuple[str, int] | None:
         """Return the dataset that has a file, and the file's first row in it; None if it is not open."""
         for name, dataset in self.datasets.items():
-            rows = dataset.node.rows_of(path, 0) if isinstance(dataset.node, Leaf) else []
+            rows = dataset.node.rows_of(path, 0) if isinstance(dataset.node, LeafNode) else []
             if rows:
                 return name, rows[0]
         return None

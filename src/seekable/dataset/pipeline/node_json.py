@@ -36,7 +36,7 @@ from seekable.nodes.graph import check_depth
 from seekable.nodes.key import Keys, entry_key
 from seekable.nodes.key_lookup import open_keys
 from seekable.nodes.kinds import KINDS, node_class
-from seekable.nodes.node import Leaf, Node
+from seekable.nodes.node import LeafNode, Node
 from seekable.nodes.saved_rows import KeptRows
 from seekable.nodes.sequence_source import SequenceSource, SupportsItems
 from seekable.parallel.map_ranges import execution_options
@@ -190,7 +190,7 @@ class NodeWriter:
 
 def _below(node: Node) -> list[Node]:
     """Return the nodes that a node holds: its children, or the sources that a source is made of."""
-    parts = node.parts if isinstance(node, Leaf) else ()
+    parts = node.parts if isinstance(node, LeafNode) else ()
     return [*node.children, *(part for part in parts if part is not node)]
 
 

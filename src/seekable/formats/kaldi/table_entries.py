@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import ByteSource, Finder
     from seekable.nodes.files.leaf import FilesLeaf, Shapes
     from seekable.nodes.key import KeyOf
-    from seekable.nodes.node import Leaf, Node
+    from seekable.nodes.node import LeafNode, Node
     from seekable.nodes.saving import Saving
 
 
@@ -493,7 +493,7 @@ def _shapes_of(node: Node) -> Shapes:
     return np.concatenate(arrays) if arrays else np.empty((0, 0), dtype=np.int64)
 
 
-def _shapes_of_leaf(leaf: Leaf) -> Any:
+def _shapes_of_leaf(leaf: LeafNode) -> Any:
     decoder = leaf.decoder if isinstance(leaf, FileSource) else None
     if isinstance(leaf, FileSource) and isinstance(decoder, EntryDecoder):
         return replace(leaf, decoder=decoder.wanting("shape"))

@@ -29,7 +29,7 @@ from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.leaf import FilesLeaf, undecodable
 from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.node import Leaf, Node
+from seekable.nodes.node import LeafNode, Node
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -56,7 +56,7 @@ __all__ = ["DataSource", "SharSource"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SharSource(Leaf):
+class SharSource(LeafNode):
     """A source over a Shar: row ``r`` is cut ``r`` with row ``r`` of each field.
 
     Its rows are the rows of the files of cuts. Fields that no one uses are not read.
@@ -95,9 +95,9 @@ class SharSource(Leaf):
         return cast("FileSource", self.cuts)
 
     @property
-    def parts(self) -> tuple[Leaf, ...]:
+    def parts(self) -> tuple[LeafNode, ...]:
         """The source of the cuts, then that of each field."""
-        return cast("tuple[Leaf, ...]", (self.cuts, *self.sources))
+        return cast("tuple[LeafNode, ...]", (self.cuts, *self.sources))
 
     @property
     def named_parts(self) -> list[tuple[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._log import warn_caller
 from seekable.nodes.key import itself
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.nodes.readahead import read_rows
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
@@ -86,7 +86,7 @@ class OwnKeys(ABC):
         """
 
 
-class FilesLeaf(Leaf):
+class FilesLeaf(LeafNode):
     """A source over one set of indexed files: row ``r`` is record ``r``, one file after another."""
 
     files: FileSet
@@ -220,7 +220,7 @@ def warn_of_files(source: Any, kind: type[Warning]) -> None:
     warn_caller("\n".join(texts[:_MOST_WARNED]) + more, kind)
 
 
-def undecodable(leaf: Leaf, start: int, stop: int) -> Bad:
+def undecodable(leaf: LeafNode, start: int, stop: int) -> Bad:
     """Return which records of some rows cannot be decoded."""
     found: list[CorruptRecord] = []
     collecting = replace(leaf, errors=found.append)  # type: ignore[type-var]  # each source has the field

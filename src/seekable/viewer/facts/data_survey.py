@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
-    from seekable.nodes.node import Leaf, Node
+    from seekable.nodes.node import LeafNode, Node
     from seekable.viewer.facts.lengths import LengthHistogram
 
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}
@@ -147,7 +147,7 @@ class FileSizes:
         }
 
 
-def file_sizes(sources: Iterable[Leaf]) -> FileSizes:
+def file_sizes(sources: Iterable[LeafNode]) -> FileSizes:
     """Return the files of some sources by size; no file is opened.
 
     Args:
@@ -306,7 +306,7 @@ def refuse_length(length: int | None, path: str) -> None:
         raise InvalidArgument(message)
 
 
-def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
+def files_of(sources: Iterable[LeafNode]) -> list[FileSet]:
     """List the files of some sources; for a Shar the cuts come first, then each field."""
     parts = [part for source in sources for part in source.parts]
     return [part.files for part in parts if isinstance(part, FilesLeaf)]

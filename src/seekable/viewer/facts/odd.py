@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import CorruptRecord
-from seekable.viewer.facts.pipeline_sources import sources_of
+from seekable.viewer.facts.named_sources import sources_of
 from seekable.viewer.facts.reading import read_pieces, read_sample, sample_rows
 from seekable.viewer.facts.token_counts import text_of
 

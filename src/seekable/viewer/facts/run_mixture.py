@@ -20,7 +20,7 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
 from seekable.viewer.facts.lengths import index_unit, position_lengths
-from seekable.viewer.facts.pipeline_sources import source_counts, source_names, sources_in_files, sources_of
+from seekable.viewer.facts.named_sources import source_counts, source_names, sources_in_files, sources_of
 from seekable.viewer.facts.reading import COMPUTED, FROM_INDEX, bytes_of_records, sample_rows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from seekable.resume.report import report_saved
 from seekable.state.descriptions import PipelineDescription, difference
 from seekable.state.document import RunState, StreamState
 from seekable.viewer.facts.json_documents import json_safe
-from seekable.viewer.facts.pipeline_sources import source_counts, source_names
+from seekable.viewer.facts.named_sources import source_counts, source_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

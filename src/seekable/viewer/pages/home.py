@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.nodes.key_lookup import lookup_of
-from seekable.nodes.node import Leaf
+from seekable.nodes.node import LeafNode
 from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
-from seekable.viewer.facts.pipeline_sources import files_named
+from seekable.viewer.facts.named_sources import files_named
 from seekable.viewer.page import Page, Redirect
 from seekable.viewer.pages.row import check_row
 
@@ -325,7 +325,7 @@ def _row_of_place(dataset: Dataset, name: str, number: int) -> int:
         KeyNotFound: there is no such file or row.
         InvalidArgument: several files have this name.
     """
-    if os.path.isabs(name) and isinstance(dataset.node, Leaf):
+    if os.path.isabs(name) and isinstance(dataset.node, LeafNode):
         rows = dataset.node.rows_of(name, number)
         if rows:
             return rows[0]

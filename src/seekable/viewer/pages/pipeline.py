@@ -19,7 +19,7 @@ from seekable.nodes.display import explained
 from seekable.resume.from_description import described_sources
 from seekable.state.descriptions import difference, outline
 from seekable.viewer.facts.json_documents import json_safe
-from seekable.viewer.facts.pipeline_sources import source_names, source_nodes, sources_of
+from seekable.viewer.facts.named_sources import source_names, source_nodes, sources_of
 from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.saved_state import (
     consumed_between,

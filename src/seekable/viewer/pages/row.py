@@ -12,7 +12,7 @@ from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableErro
 from seekable.storage.compression import compression_of
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
-from seekable.viewer.facts.pipeline_sources import has_row
+from seekable.viewer.facts.named_sources import has_row
 from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page

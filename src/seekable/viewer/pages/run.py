@@ -10,8 +10,8 @@ from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.loss_log import spikes
+from seekable.viewer.facts.named_sources import source_counts, source_names, source_nodes, sources_in_files
 from seekable.viewer.facts.padding import Padding, padding
-from seekable.viewer.facts.pipeline_sources import source_counts, source_names, source_nodes, sources_in_files
 from seekable.viewer.facts.run_mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import after_end

@@ -26,7 +26,7 @@ from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
 from seekable.packing.order.pieces import LITERAL
 from seekable.viewer.facts.json_documents import json_value, place_as_json
-from seekable.viewer.facts.pipeline_sources import source_names, sources_of
+from seekable.viewer.facts.named_sources import source_names, sources_of
 from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
 from seekable.viewer.opened import position_after_end, step_of

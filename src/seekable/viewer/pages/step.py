@@ -14,8 +14,7 @@ from seekable.nodes.bases import calls_functions
 from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
 from seekable.viewer.facts.loss_log import compared_loss
-from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
-from seekable.viewer.facts.pipeline_sources import (
+from seekable.viewer.facts.named_sources import (
     SEVERAL,
     as_in_files,
     has_row,
@@ -23,6 +22,7 @@ from seekable.viewer.facts.pipeline_sources import (
     source_names,
     sources_of,
 )
+from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
 from seekable.viewer.facts.pipelines import step_document
 from seekable.viewer.facts.reading import COMPUTED, read_sample
 from seekable.viewer.facts.run_mixture import mixture
