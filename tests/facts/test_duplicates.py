@@ -94,7 +94,7 @@ def test_the_bounds_hold_for_most_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.viewer.facts.made_of.ResultPace.due", lambda _: True)
+    monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     results = list(duplicates(sk.from_sequence(["a"] * 5000).node))
     assert [each.done for each in results] == [1024, 2048, 3072, 4096, 5000]
     assert results[0].made_of == "exact, from the first 1,024 of 5,000 rows"

@@ -116,7 +116,7 @@ def test_many_rows_and_many_files(tmp_path: Path) -> None:
 def test_results_come_while_the_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n' * 50)
     monkeypatch.setattr(reading, "_PIECE_BYTES", 100)
-    monkeypatch.setattr("seekable.viewer.facts.made_of.ResultPace.due", lambda _: True)
+    monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     results = list(search_all(sk.open(tmp_path).node, "cat"))
     assert [each.found for each in results] == sorted({each.found for each in results})
     assert [each.done for each in results] == sorted({each.done for each in results})
