@@ -195,7 +195,7 @@ def test_lines_of_scripts_name_regular_files_alone(name: str, here: Path) -> Non
 
 
 def test_an_offset_of_a_device_is_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match="no regular file"):
+    with pytest.raises(sk.InvalidArgument, match="not a regular file"):
         open_rx("/dev/zero:3")
 
 
@@ -443,9 +443,9 @@ def test_a_file_that_cannot_be_made_is_an_error(here: Path, *, atomic: bool) -> 
         open_wx("no/a", atomic=atomic)
     (here / "data").mkdir()
     with (
-        pytest.raises(OSError, match="is a folder|no regular file" if not atomic else "")
+        pytest.raises(OSError, match="is a folder|not a regular file" if not atomic else "")
         if not atomic
-        else (pytest.raises(sk.InvalidArgument, match="no regular file"))
+        else (pytest.raises(sk.InvalidArgument, match="not a regular file"))
     ):
         open_wx("data", atomic=atomic)
     for name in ("a |", "a:12", "scp:a", " a"):
