@@ -185,7 +185,7 @@ def test_large_and_small_entries_alternate(rows: int, here: Path) -> None:
 
 
 BROKEN = [
-    (b"b", "b", 11, "a space and an object behind the key"),
+    (b"b", "b", 11, "a space and an object after the key"),
     (b"b ", "b", 12, "line end"),
     (b"b 5", "b", 13, "line end"),
     (b"b x \n", "b", 12, "a number of type int32"),

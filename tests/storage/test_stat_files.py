@@ -26,7 +26,7 @@ def test_the_status_of_each_file_in_the_order_of_the_names(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("gone", "there is no file"), ("broken", "links to one that is gone"), ("in", "is no regular file")],
+    [("gone", "there is no file"), ("broken", "links to one that is gone"), ("in", "is not a regular file")],
 )
 def test_what_is_no_file_is_named(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "a").touch()
