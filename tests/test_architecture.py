@@ -10,6 +10,7 @@ import ast
 import functools
 import gc
 import graphlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -565,3 +566,14 @@ def test_a_circle_is_found(*, types: bool) -> None:
         assert set(find_cycle([one, parse("seekable.order.two", source)], types=types)) == circle
     for source in ["from seekable.order import three", *([] if types else [guarded])]:
         assert find_cycle([one, parse("seekable.order.two", source)], types=types) == []
+
+
+@pytest.mark.parametrize(
+    "page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/design/extending.md", "docs/design/inside.md"]
+)
+def test_files_that_pages_name_exist(page: str) -> None:
+    named = set(re.findall(r"`([a-z_]+/[a-z_0-9/]+(?:\.py)?)`", (ROOT / page).read_text(encoding="utf-8")))
+    assert named
+    for name in named:
+        places = [folder / name for folder in (ROOT, ROOT / "src/seekable", ROOT / "tests")]
+        assert any(each.exists() or each.with_suffix(".py").exists() for each in places), name
