@@ -18,7 +18,6 @@ from seekable.nodes.bases import UnaryNode, leaves_of
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size, must_be_steady, nodes_of
 from seekable.nodes.saved_rows import KeptRows, RowsOrigin, keep_unnamed, saved_rows
-from seekable.parallel.map_ranges import FinishedRanges, execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
 
@@ -28,11 +27,12 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
-    from seekable.parallel import cluster
+    from seekable.parallel import cluster, map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
 else:
     cluster = lazy("seekable.parallel.cluster")
+    map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["Evaluated", "Evaluation", "EvaluationOptions", "check_seen", "evaluated_rows", "row_files_of"]
 
@@ -96,7 +96,7 @@ def evaluated_rows(
     call = f"{question.operation}()"
     size = known_size(child, call)
     must_be_steady(child, call)
-    using = execution_options(running.jobs, running.executor, at_once=True)
+    using = map_ranges.execution_options(running.jobs, running.executor, at_once=True)
     path = None if running.save is None else _checked_path(running.save)
     with watched(running.progress, task=question.doing, rows=size) as watch:
 
@@ -112,7 +112,7 @@ def evaluated_rows(
         origin = RowsOrigin(
             question.operation, child.fingerprint, size, question.function, question.code, python_version()
         )
-        with FinishedRanges(f"{path}.part", of=asdict(origin)) as finished:
+        with map_ranges.FinishedRanges(f"{path}.part", of=asdict(origin)) as finished:
             using = replace(using, finished=finished)
             kept = saved_rows(path, origin, rows, waiting=lambda: watch(0, notice=notice))
             finished.remove()
