@@ -284,7 +284,7 @@ def argument(place: Place) -> str:
 
 def main(job: str, place: str) -> None:
     """Do a job, and print a line before it and the seconds after it."""
-    warnings.simplefilter("ignore", sk.CacheTooSmall)
+    warnings.simplefilter("ignore", sk.errors.CacheTooSmall)
     print(timed(job, Place(**json.loads(place)), ready=lambda: print(flush=True)), flush=True)
 
 

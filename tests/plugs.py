@@ -121,7 +121,7 @@ def _folder(sk: Any, folder: str) -> None:
 def _saved(sk: Any, folder: str) -> None:
     ds = _lines(sk, folder).shuffle(seed=1)
     ds.save(f"{folder}/pipeline.json")
-    assert list(sk.load_dataset(f"{folder}/pipeline.json")) == list(ds)
+    assert list(sk.load_pipeline(f"{folder}/pipeline.json")) == list(ds)
 
 
 def _id(record: Any) -> int:
@@ -191,7 +191,7 @@ ASKED: dict[str, dict[str, Work]] = {
         "pack": lambda sk, folder: _lines(sk, folder).pack(4, seed=1),
         "windows": lambda sk, folder: _lines(sk, folder).windows(4),
         "lengths": lambda sk, folder: _lines(sk, folder).lengths,
-        "pipeline file": lambda sk, folder: sk.load_dataset(f"{folder}/packed.json"),
+        "pipeline file": lambda sk, folder: sk.load_pipeline(f"{folder}/packed.json"),
     },
     "remote": {
         "store": lambda sk, _: sk.open("s3://bucket/a.jsonl"),

@@ -508,7 +508,7 @@ def test_builders_make_what_they_are_asked_for(kind: type[Node], number: int, n:
 @pytest.mark.parametrize("kind", NEVER_EMPTY)
 def test_what_cannot_be_empty_refuses_to_be(kind: type[Node], tmp_path: Path) -> None:
     for build in BUILDERS[kind]:
-        with pytest.raises(sk.InvalidArgument):
+        with pytest.raises(sk.errors.InvalidArgument):
             build(0, tmp_path)
 
 

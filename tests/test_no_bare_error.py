@@ -130,7 +130,7 @@ def read_all(asked: str, **options: Any) -> None:
     """Read a dataset in each way; all that may go wrong is an error of ours."""
     try:
         ds = sk.open(asked, **options, index=sk.Index(jobs=1))
-    except sk.InvalidArgument:  # an option that the format does not have
+    except sk.errors.InvalidArgument:  # an option that the format does not have
         return
     except SeekableError as error:
         assert os.path.basename(asked.partition(":")[2] or asked) in str(error)  # noqa: PT017 - any of ours

@@ -19,15 +19,35 @@ def test_names_are_sorted_and_unique() -> None:
     assert list(seekable.__all__) == sorted(set(seekable.__all__))
 
 
-def test_every_error_is_a_public_name() -> None:
+AT_THE_TOP = {
+    "CorruptRecord",
+    "DataNotFound",
+    "IndexStale",
+    "MissingDependency",
+    "SeekableError",
+    "StateMismatch",
+}
+"""The errors that a user's program catches most; the others are ``sk.errors.NAME``."""
+
+
+def test_every_error_is_a_public_name_of_errors() -> None:
     defined = {
         name
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, seekable.SeekableError | Warning)
     }
     assert defined == set(errors.__all__)
-    assert defined <= set(seekable.__all__)
-    assert all(getattr(seekable, name) is getattr(errors, name) for name in defined)
+    assert defined & set(seekable.__all__) == AT_THE_TOP
+    assert all(getattr(seekable, name) is getattr(errors, name) for name in AT_THE_TOP)
+
+
+def test_there_are_few_names_at_the_top() -> None:
+    assert len(seekable.__all__) <= 44
+
+
+def test_an_error_that_is_not_at_the_top_says_where_it_is() -> None:
+    with pytest.raises(AttributeError, match=r"it is sk\.errors\.OutOfRange"):
+        getattr(seekable, "OutOfRange")  # noqa: B009 - types know that it is not there
 
 
 @pytest.mark.parametrize("name", seekable.__all__)

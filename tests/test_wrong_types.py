@@ -46,7 +46,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     "save_state(folder)": (lambda value: sk.save_state(value, loader), PATHS),
     "load_state(folder)": (lambda value: sk.load_state(value, loader), PATHS),
     "save(path)": (ds.save, PATHS),
-    "load_dataset(root=)": (lambda value: sk.load_dataset("no", root=value), PATHS),
+    "load_dataset(root=)": (lambda value: sk.load_pipeline("no", root=value), PATHS),
     "open(source)": (sk.open, PATHS),
     "open_stream(source)": (sk.open_stream, PATHS),
     "open_stream(format=)": (lambda value: sk.open_stream("no.txt", format=value), CHOICES[1:]),
@@ -108,7 +108,7 @@ def test_what_is_no_argument_is_an_error_of_ours(name: str, tmp_path: Path, monk
 def test_documents_of_tokens_have_no_keys(tmp_path: Path) -> None:
     np.arange(9, dtype=np.uint16).tofile(tmp_path / "a.bin")
     form = sk.formats.Tokens(dtype="uint16", eos=3)
-    with pytest.raises(sk.InvalidArgument, match="documents of tokens have numbers alone"):
+    with pytest.raises(sk.errors.InvalidArgument, match="documents of tokens have numbers alone"):
         sk.open(f"tokens:{tmp_path}/a.bin", format=form, key=str)
 
 
@@ -123,7 +123,7 @@ def test_a_default_with_half_of_a_pair_is_described() -> None:
 
 
 def test_rows_of_many_digits_are_out_of_range() -> None:
-    with pytest.raises(sk.OutOfRange, match=f"row {1 << 70} is out of range: there are 4 records"):
+    with pytest.raises(sk.errors.OutOfRange, match=f"row {1 << 70} is out of range: there are 4 records"):
         ds[[1 << 70]]
 
 
@@ -131,9 +131,9 @@ def test_nobody_is_told_to_remove_a_file_that_is_no_state(tmp_path: Path) -> Non
     data, state = tmp_path / "a.jsonl", tmp_path / "state-000000000001-00000-of-00001.json"
     for path in (data, state):
         path.write_text('{"a": 1}\n{"a": 2}\n')
-    with pytest.raises(sk.CorruptState, match="name a state, or the folder"):
+    with pytest.raises(sk.errors.CorruptState, match="name a state, or the folder"):
         read_saved(data)
-    with pytest.raises(sk.CorruptState, match="remove it to resume from the state before"):
+    with pytest.raises(sk.errors.CorruptState, match="remove it to resume from the state before"):
         read_saved(state)
 
 

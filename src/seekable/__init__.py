@@ -23,48 +23,16 @@ if TYPE_CHECKING:
     from seekable import testing as testing
     from seekable.dataset.combine import concat, join, mix, zip
     from seekable.dataset.dataset import Dataset, from_sequence
-    from seekable.dataset.load import load_dataset
+    from seekable.dataset.load import load_pipeline
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
     from seekable.errors import (
-        AccessDenied,
-        AmbiguousKey,
-        AmbiguousRank,
-        BadKey,
-        BadToken,
-        BadValue,
-        CacheTooSmall,
-        CorruptObject,
         CorruptRecord,
-        CorruptState,
-        CorruptTable,
-        CorruptTokens,
         DataNotFound,
-        DeliveryUnknown,
-        DuplicateKeys,
-        EndlessDataset,
-        ForkUnsafe,
         IndexStale,
-        InvalidArgument,
-        KaldiWarning,
-        KeyNotFound,
-        MissingColumn,
         MissingDependency,
-        NothingPassed,
-        NotResumable,
-        OutOfRange,
-        PipeFailed,
-        PipeRefused,
         SeekableError,
         StateMismatch,
-        StoppedIterator,
-        TarWarning,
-        TooManyHoles,
-        Unreachable,
-        UnsupportedFormat,
-        WorkerDied,
-        WorkerHung,
-        WrongType,
     )
     from seekable.formats.audio.audio_decoder import audio
     from seekable.formats.audio.audio_mix import audio_mix
@@ -92,59 +60,27 @@ if sys.platform == "win32":
     raise ImportError("seekable does not run on Windows itself: run it in WSL, on Linux or on macOS")
 
 __all__ = [
-    "AccessDenied",
-    "AmbiguousKey",
-    "AmbiguousRank",
-    "BadKey",
-    "BadToken",
-    "BadValue",
-    "CacheTooSmall",
-    "CorruptObject",
     "CorruptRecord",
-    "CorruptState",
-    "CorruptTable",
-    "CorruptTokens",
     "DataNotFound",
     "Dataset",
-    "DeliveryUnknown",
-    "DuplicateKeys",
-    "EndlessDataset",
     "FillCollate",
     "Fim",
-    "ForkUnsafe",
     "HOLE",
     "Index",
     "IndexStale",
-    "InvalidArgument",
-    "KaldiWarning",
-    "KeyNotFound",
     "Loader",
     "Location",
     "LossMask",
-    "MissingColumn",
     "MissingDependency",
-    "NotResumable",
-    "NothingPassed",
-    "OutOfRange",
     "Part",
-    "PipeFailed",
-    "PipeRefused",
     "Position",
     "SeekableError",
     "SharWriter",
     "Simulation",
     "StateMismatch",
-    "StoppedIterator",
     "Storage",
     "Stream",
-    "TarWarning",
-    "TooManyHoles",
-    "Unreachable",
-    "UnsupportedFormat",
     "Viewer",
-    "WorkerDied",
-    "WorkerHung",
-    "WrongType",
     "__version__",
     "audio",
     "audio_mix",
@@ -154,7 +90,7 @@ __all__ = [
     "from_iterable",
     "from_sequence",
     "join",
-    "load_dataset",
+    "load_pipeline",
     "load_state",
     "mix",
     "open",
@@ -192,7 +128,7 @@ _HOMES = {
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.dataset",
     "join": "dataset.combine",
-    "load_dataset": "dataset.load",
+    "load_pipeline": "dataset.load",
     "load_state": "loader.checkpoints",
     "mix": "dataset.combine",
     "open": "dataset.open",
@@ -216,7 +152,8 @@ def __getattr__(name: str) -> object:
     if name in _PACKAGES:
         return imported_module(f"seekable.{name}")
     if name not in __all__:
-        message = f"module 'seekable' has no attribute {name!r}"
+        home = f": it is sk.errors.{name}" if name in imported_module("seekable.errors").__all__ else ""
+        message = f"module 'seekable' has no attribute {name!r}{home}"
         raise AttributeError(message)
     value: object = imported(f"seekable.{_HOMES.get(name, 'errors')}:{name}")
     globals()[name] = value

@@ -149,7 +149,7 @@ def test_layers_of_each_way_add_up_to_it(tiny: data.Data) -> None:
         assert sum(row.value for row in each) == pytest.approx(whole, abs=0.01)
 
 
-@pytest.mark.filterwarnings("ignore:.*keep .* open at a time:seekable.CacheTooSmall")
+@pytest.mark.filterwarnings("ignore:.*keep .* open at a time:seekable.errors.CacheTooSmall")
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_jobs_at_scale_are_measured(tiny: data.Data, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(job: str, place: at_scale_jobs.Place) -> at_scale.Taken:

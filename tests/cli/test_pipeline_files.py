@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_records_come_in_the_order_of_the_pipeline(folder: Path) -> None:
-    expected = list(sk.load_dataset(folder / "pipeline.json"))
+    expected = list(sk.load_pipeline(folder / "pipeline.json"))
     assert [
         json.loads(line) for line in output("head", folder / "pipeline.json", "-n", "99").splitlines()
     ] == expected
@@ -58,7 +58,7 @@ def test_info_shows_the_nodes_and_needs_no_function(folder: Path) -> None:
 
 def test_plan_needs_no_function(folder: Path) -> None:
     (planned,) = documents("plan", folder / "mapped.json", "--batch-size", "4", "--step", "1")
-    loader = sk.Loader(sk.load_dataset(folder / "pipeline.json"), batch_size=4, collate=list)
+    loader = sk.Loader(sk.load_pipeline(folder / "pipeline.json"), batch_size=4, collate=list)
     assert [record["location"]["offset"] for record in planned["records"]] == [
         place.offset for place in loader.locate(step=1)
     ]
@@ -69,7 +69,7 @@ def test_plan_needs_no_function(folder: Path) -> None:
 
 def test_export_and_index_and_verify_take_it(folder: Path) -> None:
     output("export", folder / "pipeline.json", folder / "out", "--as", "jsonl", "--quiet")
-    assert list(sk.open(folder / "out")) == list(sk.load_dataset(folder / "pipeline.json"))
+    assert list(sk.open(folder / "out")) == list(sk.load_pipeline(folder / "pipeline.json"))
     assert b"20 records in 2 files" in output("index", folder / "mapped.json")
     assert b"good: 20 records in 2 files" in output("verify", folder / "mapped.json", "--deep", "--decode")
 
@@ -88,7 +88,7 @@ def test_functions_are_named_and_the_way_out(folder: Path, command: str) -> None
     done = run(command, folder / "mapped.json", *([folder / "out"] if command == "export" else []))
     assert done.returncode == 2
     assert b"needs 'builtins.str'" in done.stderr
-    assert b"sk.load_dataset(" in done.stderr
+    assert b"sk.load_pipeline(" in done.stderr
 
 
 def test_a_pipeline_says_itself_how_its_data_is_opened(folder: Path) -> None:

@@ -112,7 +112,7 @@ def _keys(ds: sk.Dataset) -> list[Any] | None:
     """Return some keys of a dataset, each of which finds its record; None where there are none."""
     try:
         keys = ds.keys()
-    except sk.InvalidArgument:
+    except sk.errors.InvalidArgument:
         return None
     some = [keys[0], keys[len(keys) - 1]]
     assert [plain(each) for each in ds.key(some)] == [plain(ds[0]), plain(ds[-1])]

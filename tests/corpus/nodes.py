@@ -247,7 +247,7 @@ def _folders(document: Any) -> Iterator[dict[str, Any]]:
 def load(name: str, root: Path) -> sk.Dataset:
     """Return the dataset of a pipeline file of the unpacked corpus."""
     path = pipeline_file(name, root)
-    return sk.load_dataset(path, functions=functions.FUNCTIONS, sequences=SEQUENCES)
+    return sk.load_pipeline(path, functions=functions.FUNCTIONS, sequences=SEQUENCES)
 
 
 def loader_of(pipeline: sk.Dataset | sk.Stream) -> sk.Loader:

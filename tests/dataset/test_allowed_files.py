@@ -131,9 +131,9 @@ def test_a_script_in_a_store_names_what_is_allowed(
     assert pickle.loads(pickle.dumps(ds))[0][0] == "u"
     ds.save(tmp_path / "p.json")
     with pytest.raises(sk.DataNotFound, match=r"allow='s3://lists"):
-        sk.load_dataset(tmp_path / "p.json")
+        sk.load_pipeline(tmp_path / "p.json")
     with pytest.raises(SeekableError, match="allow=FOLDER"):
-        sk.load_dataset(tmp_path / "p.json", allow=lists.mount)[0]
-    assert sk.load_dataset(tmp_path / "p.json", allow=[lists.mount, allow])[0][0] == "u"
+        sk.load_pipeline(tmp_path / "p.json", allow=lists.mount)[0]
+    assert sk.load_pipeline(tmp_path / "p.json", allow=[lists.mount, allow])[0][0] == "u"
     lists.objects["set/feats.scp"] = b"u ../a/x.ark:2\n"
     assert sk.open(script, format=form, index=sk.Index(allow=f"{lists.mount}/a"))[0][0] == "u"

@@ -84,18 +84,18 @@ def test_bad_arguments_are_named(build: Any, error: type[Exception], message: st
 
 def test_positions_stay_below_64_bits() -> None:
     ds = sk.from_sequence(range(100)).shuffle(seed=1)
-    with pytest.raises(sk.InvalidArgument, match=r"repeat\(n\) must leave positions below 2\*\*63"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"repeat\(n\) must leave positions below 2\*\*63"):
         ds.repeat(2**60)
-    with pytest.raises(sk.InvalidArgument, match="epoch must lie below"):
+    with pytest.raises(sk.errors.InvalidArgument, match="epoch must lie below"):
         ds.epoch(2**60)
-    with pytest.raises(sk.InvalidArgument, match="epoch must lie below"):
+    with pytest.raises(sk.errors.InvalidArgument, match="epoch must lie below"):
         ds.find("<builtins.range>", 0, epoch=2**60)
     last = 2**63 // 100 - 1
     assert ds.epoch(last)[0] == ds.epoch(last)[[0]][0]
 
 
 def test_a_version_is_a_string_or_an_integer() -> None:
-    with pytest.raises(sk.WrongType, match="version must be a string or an integer"):
+    with pytest.raises(sk.errors.WrongType, match="version must be a string or an integer"):
         sk.from_sequence("abc", version=1.5)  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match="version must be a string or an integer"):
+    with pytest.raises(sk.errors.WrongType, match="version must be a string or an integer"):
         sk.from_sequence("abc").map(str.upper, version=1.5)  # type: ignore[arg-type]

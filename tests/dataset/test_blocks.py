@@ -94,7 +94,7 @@ def test_nodes_that_tear_rows_apart_have_runs_of_1024() -> None:
         sk.mix([source, source], weights=[1, 1], seed=0).take(1400),
     ):
         assert dataset.node.blocks.tolist() == [0, 1024, 1400]
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         _ = endless().node.blocks
 
 

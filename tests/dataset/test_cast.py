@@ -92,7 +92,7 @@ def test_what_fits_is_that_value(value: Any, to: Any, wanted: Any) -> None:
 def test_what_does_not_fit_is_refused(value: Any, to: Any) -> None:
     made = sk.from_sequence([{"v": value}]).cast({"v": to})
     with pytest.raises(
-        sk.BadValue, match=r"<builtins.list> row 0: cast: the column 'v' has .* cannot be cast to"
+        sk.errors.BadValue, match=r"<builtins.list> row 0: cast: the column 'v' has .* cannot be cast to"
     ):
         made[0]
 

@@ -220,7 +220,7 @@ def test_keys_find_records_through_columns_and_joins(tmp_path: Path) -> None:
     right = sk.from_sequence([{"name": f"r{row}", "x": row} for row in range(5, 30)])
     joined = sk.join(ds, right, on="name").select_columns(["x"])
     assert joined.key(["r9", "r5"]) == [{"x": 9}, {"x": 5}]
-    with pytest.raises(sk.KeyNotFound, match="not among the rows"):
+    with pytest.raises(sk.errors.KeyNotFound, match="not among the rows"):
         joined.key("r3")
     sampled = ds.sample(5, seed=1)
     assert sampled.key(sampled[2]["name"]) == sampled[2]
@@ -320,19 +320,27 @@ def test_holes_stay_holes() -> None:
     [
         (
             lambda ds: ds.select_columns(["a", "z"]),
-            sk.MissingColumn,
+            sk.errors.MissingColumn,
             r"no column 'z'; the record has 'a', 'b'",
         ),
-        (lambda ds: ds.rename({"z": "y"}), sk.MissingColumn, "no column 'z'"),
-        (lambda ds: ds.rename({"a": "b"}), sk.BadValue, "'a' cannot be called 'b', because there is such a"),
-        (lambda ds: ds.cast({"z": int}), sk.MissingColumn, "no column 'z'"),
-        (lambda ds: ds.cast({"b": int}), sk.BadValue, r"'b' has 'x' \(str\), which cannot be cast to int"),
-        (lambda ds: ds.alias("y", "z"), sk.MissingColumn, "no column 'z'"),
-        (lambda ds: ds.source_column("a"), sk.BadValue, "there is a column 'a' already"),
-        (lambda ds: ds.map_columns({"a.*": {"z": "y"}}), sk.MissingColumn, "no column 'z'"),
-        (lambda ds: ds.map_columns({"a.*": {"a": "b"}}), sk.BadValue, "cannot be called 'b'"),
-        (lambda ds: ds.map(str).select_columns(["a"]), sk.WrongType, r"is a dict \(got a str\)"),
-        (lambda ds: ds.map(str).fill({"a": 1}), sk.WrongType, r"is a dict \(got a str\)"),
+        (lambda ds: ds.rename({"z": "y"}), sk.errors.MissingColumn, "no column 'z'"),
+        (
+            lambda ds: ds.rename({"a": "b"}),
+            sk.errors.BadValue,
+            "'a' cannot be called 'b', because there is such a",
+        ),
+        (lambda ds: ds.cast({"z": int}), sk.errors.MissingColumn, "no column 'z'"),
+        (
+            lambda ds: ds.cast({"b": int}),
+            sk.errors.BadValue,
+            r"'b' has 'x' \(str\), which cannot be cast to int",
+        ),
+        (lambda ds: ds.alias("y", "z"), sk.errors.MissingColumn, "no column 'z'"),
+        (lambda ds: ds.source_column("a"), sk.errors.BadValue, "there is a column 'a' already"),
+        (lambda ds: ds.map_columns({"a.*": {"z": "y"}}), sk.errors.MissingColumn, "no column 'z'"),
+        (lambda ds: ds.map_columns({"a.*": {"a": "b"}}), sk.errors.BadValue, "cannot be called 'b'"),
+        (lambda ds: ds.map(str).select_columns(["a"]), sk.errors.WrongType, r"is a dict \(got a str\)"),
+        (lambda ds: ds.map(str).fill({"a": 1}), sk.errors.WrongType, r"is a dict \(got a str\)"),
     ],
     ids=itertools.count(),
 )
@@ -367,7 +375,9 @@ def test_a_users_function_fails_as_itself_and_tells_where(tmp_path: Path) -> Non
 )
 def test_a_function_of_lists_must_return_as_many_values(values: Callable[[list[Record]], Any]) -> None:
     ds = sk.from_sequence([{"a": 1}] * 3).alias("b", values, size=3)
-    with pytest.raises((sk.InvalidArgument, sk.WrongType), match=r"must return (a list of|as many) values"):
+    with pytest.raises(
+        (sk.errors.InvalidArgument, sk.errors.WrongType), match=r"must return (a list of|as many) values"
+    ):
         list(ds)
 
 
@@ -380,7 +390,7 @@ def test_missing_columns_are_none_where_that_is_wanted(tmp_path: Path) -> None:
     assert list(ds.alias("c", "a", missing="none")) == [{"a": 1, "c": 1}, {"b": 2, "c": None}]
     assert list(ds.map_columns({"*": {"a": "c"}}, missing="none")) == [{"c": 1}, {"b": 2, "c": None}]
     assert list(ds.drop_columns(["a"])) == [{}, {"b": 2}]
-    with pytest.raises(sk.BadValue, match="'a' cannot be called 'b'"):
+    with pytest.raises(sk.errors.BadValue, match="'a' cannot be called 'b'"):
         ds.rename({"a": "b"}, missing="none")[1]
 
 
@@ -397,29 +407,37 @@ def test_tables_refuse_what_they_do_not_have_at_once(sources: dict[str, sk.Datas
         lambda: sk.join(ds, ds, on="aa"),
     )
     for make in makes:
-        with pytest.raises(sk.MissingColumn, match="there is no column 'aa'"):
+        with pytest.raises(sk.errors.MissingColumn, match="there is no column 'aa'"):
             make()
 
 
 @pytest.mark.parametrize(
     ("make", "error", "why"),
     [
-        (lambda ds: ds.select_columns("a"), sk.WrongType, r"takes a list of names of columns \(got 'a'\)"),
-        (lambda ds: ds.select_columns(["a", "a"]), sk.InvalidArgument, "each column once"),
-        (lambda ds: ds.select_columns([1]), sk.WrongType, "is a string"),
-        (lambda ds: ds.select_columns(["a"], missing="x"), sk.InvalidArgument, "'error' or 'none'"),
-        (lambda ds: ds.rename(["a"]), sk.WrongType, "old and new names"),
-        (lambda ds: ds.rename({"a": "c", "b": "c"}), sk.InvalidArgument, "several columns the name 'c'"),
-        (lambda ds: ds.cast({"a": "integer"}), sk.WrongType, "no type 'integer'"),
-        (lambda ds: ds.cast({"a": 3}), sk.WrongType, "cast to a type or by a function"),
-        (lambda ds: ds.cast(int), sk.WrongType, "a dict of columns and types"),
-        (lambda ds: ds.alias("b", 3), sk.WrongType, "a function is needed"),
-        (lambda ds: ds.alias("b", "a", size=3), sk.InvalidArgument, "are for a function"),
-        (lambda ds: ds.fill(3), sk.WrongType, "dicts of values"),
-        (lambda ds: ds.fill(auto=1), sk.WrongType, "auto must be True or False"),
-        (lambda ds: ds.source_column("a", row="a"), sk.InvalidArgument, "two names"),
-        (lambda ds: ds.map_columns({"*": "x"}), sk.WrongType, "old and new names"),
-        (lambda ds: ds.map_columns(["*"]), sk.WrongType, "pattern of files"),
+        (
+            lambda ds: ds.select_columns("a"),
+            sk.errors.WrongType,
+            r"takes a list of names of columns \(got 'a'\)",
+        ),
+        (lambda ds: ds.select_columns(["a", "a"]), sk.errors.InvalidArgument, "each column once"),
+        (lambda ds: ds.select_columns([1]), sk.errors.WrongType, "is a string"),
+        (lambda ds: ds.select_columns(["a"], missing="x"), sk.errors.InvalidArgument, "'error' or 'none'"),
+        (lambda ds: ds.rename(["a"]), sk.errors.WrongType, "old and new names"),
+        (
+            lambda ds: ds.rename({"a": "c", "b": "c"}),
+            sk.errors.InvalidArgument,
+            "several columns the name 'c'",
+        ),
+        (lambda ds: ds.cast({"a": "integer"}), sk.errors.WrongType, "no type 'integer'"),
+        (lambda ds: ds.cast({"a": 3}), sk.errors.WrongType, "cast to a type or by a function"),
+        (lambda ds: ds.cast(int), sk.errors.WrongType, "a dict of columns and types"),
+        (lambda ds: ds.alias("b", 3), sk.errors.WrongType, "a function is needed"),
+        (lambda ds: ds.alias("b", "a", size=3), sk.errors.InvalidArgument, "are for a function"),
+        (lambda ds: ds.fill(3), sk.errors.WrongType, "dicts of values"),
+        (lambda ds: ds.fill(auto=1), sk.errors.WrongType, "auto must be True or False"),
+        (lambda ds: ds.source_column("a", row="a"), sk.errors.InvalidArgument, "two names"),
+        (lambda ds: ds.map_columns({"*": "x"}), sk.errors.WrongType, "old and new names"),
+        (lambda ds: ds.map_columns(["*"]), sk.errors.WrongType, "pattern of files"),
     ],
     ids=itertools.count(),
 )
@@ -453,7 +471,9 @@ def test_files_of_tables_may_call_their_columns_otherwise(tmp_path: Path) -> Non
     assert list(mapped) == wanted
     assert list(mapped.select_columns(["text"])) == [{"text": record["text"]} for record in wanted]
     assert list(ds.map_columns({"old*": {"content": "text"}}).select_columns(["id", "text"])) == wanted
-    with pytest.raises(sk.BadValue, match="'id' cannot be called 'text', because there is such a column"):
+    with pytest.raises(
+        sk.errors.BadValue, match="'id' cannot be called 'text', because there is such a column"
+    ):
         ds.map_columns({"*": {"id": "text"}})[0]
 
 
@@ -471,7 +491,7 @@ def test_the_source_of_a_record_is_told_through_everything(tmp_path: Path) -> No
     assert [record["from"] for record in mixed] == [
         place.path for place in mixed.locate(list(range(len(mixed))))
     ]
-    with pytest.raises(sk.InvalidArgument, match="made of several"):
+    with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
         ds.batch(2).map(lambda records: {"n": len(records)}).source_column()[0]
 
 

@@ -77,7 +77,7 @@ def test_a_sum_of_other_things_is_refused() -> None:
     for another in ([1], ds, 5):
         with pytest.raises(TypeError, match=r"a Stream \+ takes another Stream \(got a"):
             stream + another  # type: ignore[operator]  # what a user might try
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         endless() + ds
-    with pytest.raises(sk.InvalidArgument, match="lanes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="lanes"):
         stream + numbers(3).stream(lanes=3)

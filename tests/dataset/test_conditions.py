@@ -201,7 +201,7 @@ def test_what_bounds_tell(condition: tuple[Any, ...], bounds: Bounds, *, may: bo
     ],
 )
 def test_different_kinds_are_not_compared(condition: tuple[Any, ...], value: object, kinds: str) -> None:
-    with pytest.raises(sk.WrongType, match=kinds):
+    with pytest.raises(sk.errors.WrongType, match=kinds):
         checked_where([condition]).passes({"c": value})
 
 
@@ -216,25 +216,25 @@ def test_numbers_are_of_one_kind() -> None:
 @pytest.mark.parametrize(
     ("where", "error", "why"),
     [
-        ([], sk.InvalidArgument, "at least one"),
-        ([[("a", "==", 1)], []], sk.InvalidArgument, "at least one"),
-        ("a == 1", sk.WrongType, "a list of conditions"),
-        ({"a": 1}, sk.WrongType, "a list of conditions"),
-        ([("a", 1)], sk.WrongType, "a condition is a tuple"),
-        ([("a", "==", 1, 2)], sk.WrongType, "a condition is a tuple"),
-        ([["a", "==", 1]], sk.WrongType, "a condition is a tuple"),
+        ([], sk.errors.InvalidArgument, "at least one"),
+        ([[("a", "==", 1)], []], sk.errors.InvalidArgument, "at least one"),
+        ("a == 1", sk.errors.WrongType, "a list of conditions"),
+        ({"a": 1}, sk.errors.WrongType, "a list of conditions"),
+        ([("a", 1)], sk.errors.WrongType, "a condition is a tuple"),
+        ([("a", "==", 1, 2)], sk.errors.WrongType, "a condition is a tuple"),
+        ([["a", "==", 1]], sk.errors.WrongType, "a condition is a tuple"),
         (
             [("a", "like", "x")],
-            sk.InvalidArgument,
+            sk.errors.InvalidArgument,
             "one of ==, !=, <, <=, >, >=, in, not in, is null, is not",
         ),
-        ([("a", "==")], sk.InvalidArgument, "'==' takes a value"),
-        ([("a", "is null", 1)], sk.InvalidArgument, "'is null' takes no value"),
-        ([("a", "==", None)], sk.InvalidArgument, r'write \("a|write .*is null'),
-        ([("a", "in", [1, None])], sk.InvalidArgument, "is null"),
-        ([("a", "in", "abc")], sk.WrongType, "'in' takes a list of values"),
-        ([("a", "in", 3)], sk.WrongType, "'in' takes a list of values"),
-        ([("a", "in", [[1]])], sk.WrongType, r"got \[1\]"),
+        ([("a", "==")], sk.errors.InvalidArgument, "'==' takes a value"),
+        ([("a", "is null", 1)], sk.errors.InvalidArgument, "'is null' takes no value"),
+        ([("a", "==", None)], sk.errors.InvalidArgument, r'write \("a|write .*is null'),
+        ([("a", "in", [1, None])], sk.errors.InvalidArgument, "is null"),
+        ([("a", "in", "abc")], sk.errors.WrongType, "'in' takes a list of values"),
+        ([("a", "in", 3)], sk.errors.WrongType, "'in' takes a list of values"),
+        ([("a", "in", [[1]])], sk.errors.WrongType, r"got \[1\]"),
     ],
 )
 def test_what_is_no_condition_is_named(where: Any, error: type[Exception], why: str) -> None:

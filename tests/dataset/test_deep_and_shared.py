@@ -203,4 +203,4 @@ def test_a_pipeline_file_of_more_steps_is_told(tmp_path: Path) -> None:
         nodes.append({**nodes[-1], "node": len(nodes), "child": len(nodes) - 1})
     path.write_text(json.dumps(document))
     with pytest.raises(InvalidArgument, match="steps deep"):
-        sk.load_dataset(path, sequences={"records": RECORDS})
+        sk.load_pipeline(path, sequences={"records": RECORDS})

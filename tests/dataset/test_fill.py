@@ -75,5 +75,5 @@ def test_types_without_an_automatic_value_stay_empty() -> None:
     named = {bytes: b"", list: [], dict: {}, pa.date32(): 1, "null": 2}
     found = fill_values(schema, types=named, auto=False, default=None, columns={})
     assert list(found.values()) == [b"", [], {}, 1, 2]
-    with pytest.raises(sk.WrongType, match="a type is int, float"):
+    with pytest.raises(sk.errors.WrongType, match="a type is int, float"):
         fill_values(schema, types={3: 1}, auto=False, default=None, columns={})

@@ -111,9 +111,11 @@ def test_holes_pass_without_a_call() -> None:
 
 def test_rows_must_be_the_same_in_every_epoch() -> None:
     for child in (numbers(9).shuffle(seed=1), numbers(9).map(drawn, rng=True, seed=1)):
-        with pytest.raises(sk.InvalidArgument, match=r"filter\(\) needs rows that .* put it before shuffle"):
+        with pytest.raises(
+            sk.errors.InvalidArgument, match=r"filter\(\) needs rows that .* put it before shuffle"
+        ):
             child.filter(is_even)
-    with pytest.raises(sk.EndlessDataset, match=r"filter\(\) needs a length.*take\(k\)"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"filter\(\) needs a length.*take\(k\)"):
         endless().filter(is_even)
     assert sorted(numbers(9).shuffle(seed=1, fixed=True).filter(is_even)) == [0, 2, 4, 6, 8]
     assert sorted(numbers(9).shuffle(seed=1).epoch(3).filter(is_even)) == [0, 2, 4, 6, 8]
@@ -121,11 +123,11 @@ def test_rows_must_be_the_same_in_every_epoch() -> None:
 
 def test_arguments_are_checked_before_anything_is_read() -> None:
     child = numbers(9).map(lambda _: pytest.fail("it was read"))
-    with pytest.raises(sk.WrongType, match=r"filter\(\) needs a function"):
+    with pytest.raises(sk.errors.WrongType, match=r"filter\(\) needs a function"):
         child.filter("text > 3")  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match="jobs must be at least 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match="jobs must be at least 1"):
         child.filter(is_even, jobs=0)
-    with pytest.raises(sk.InvalidArgument, match="give version="):
+    with pytest.raises(sk.errors.InvalidArgument, match="give version="):
         child.filter(Threshold(3), save="kept.u64")
 
 
@@ -345,12 +347,14 @@ def test_an_unnamed_file_that_was_cut_is_told_of() -> None:
     (file,) = kept_files()
     copy = pickle.loads(pickle.dumps(ds))
     os.truncate(file, 80)
-    with pytest.raises(sk.CorruptState, match=r"has 80 bytes, and 50 kept rows have 400"):
+    with pytest.raises(sk.errors.CorruptState, match=r"has 80 bytes, and 50 kept rows have 400"):
         list(copy)
 
 
 def test_a_filter_after_a_shuffle_names_the_ways_out() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"put it before shuffle.* or shuffle with fixed=True"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"put it before shuffle.* or shuffle with fixed=True"
+    ):
         numbers(9).shuffle(seed=1).filter(is_even)
     fixed = numbers(9).shuffle(seed=1, fixed=True)
     assert list(fixed.filter(is_even)) == [record for record in fixed if is_even(record)]

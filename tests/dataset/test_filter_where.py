@@ -215,7 +215,7 @@ def test_rows_of_files(folder: Path) -> None:
     mixed = sk.concat([ds[::-7], ds.map(dict).filter(files="b*"), sk.from_sequence([{"id": -1}])])
     wanted = [row for row in range(2509, -1, -7) if row < 10] + [-1]
     assert ids(mixed.filter(files=["2023*", "<*>"])) == wanted
-    with pytest.raises(sk.InvalidArgument, match="made of several"):
+    with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
         ds.batch(2).filter(files="a*")
 
 
@@ -253,9 +253,11 @@ def test_kept_rows_are_those_of_the_same_conditions(tmp_path: Path) -> None:
 
 def test_a_column_that_nobody_has_is_an_error() -> None:
     ds = sk.from_sequence(RECORDS)
-    with pytest.raises(sk.MissingColumn, match=r"none of the 200 records .* a column 'lnag', which filter"):
+    with pytest.raises(
+        sk.errors.MissingColumn, match=r"none of the 200 records .* a column 'lnag', which filter"
+    ):
         ds.filter(where=[("lnag", "==", "de")])
-    with pytest.raises(sk.MissingColumn):
+    with pytest.raises(sk.errors.MissingColumn):
         ds.filter(where=[("lnag", "is null")], jobs=2)
     # One record that has it is enough.
     some = sk.from_sequence([{"a": 1}, {"b": 2}])
@@ -265,10 +267,12 @@ def test_a_column_that_nobody_has_is_an_error() -> None:
 
 def test_what_cannot_be_compared_names_the_record(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": "2"}\n')
-    with pytest.raises(sk.WrongType, match=rf"^{tmp_path}/a.jsonl row 1: the column 'n' has '2', a str"):
+    with pytest.raises(
+        sk.errors.WrongType, match=rf"^{tmp_path}/a.jsonl row 1: the column 'n' has '2', a str"
+    ):
         sk.open(tmp_path).filter(where=[("n", ">", 0)])
     with pytest.raises(
-        sk.WrongType, match=r"row 0: conditions are asked of records that are dicts \(got a str"
+        sk.errors.WrongType, match=r"row 0: conditions are asked of records that are dicts \(got a str"
     ):
         sk.from_sequence("ab").filter(where=[("n", ">", 0)])
 
@@ -289,19 +293,19 @@ def test_functions_of_lists() -> None:
 
     assert list(ds.filter_batches(third, size=7, jobs=1)) == list(range(0, 1000, 3))
     assert max(sizes) == 7
-    with pytest.raises(sk.InvalidArgument, match="as many answers as it is given records"):
+    with pytest.raises(sk.errors.InvalidArgument, match="as many answers as it is given records"):
         ds.filter_batches(lambda _: [True])
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "why"),
     [
-        ({}, sk.InvalidArgument, "a function, where= or files="),
-        ({"fn": 3}, sk.WrongType, "needs a function"),
-        ({"files": 3}, sk.WrongType, "a pattern of files"),
-        ({"files": [3]}, sk.WrongType, "a pattern of files"),
-        ({"fn": bool, "limit": -1}, sk.InvalidArgument, "limit must be at least 0"),
-        ({"where": []}, sk.InvalidArgument, "at least one"),
+        ({}, sk.errors.InvalidArgument, "a function, where= or files="),
+        ({"fn": 3}, sk.errors.WrongType, "needs a function"),
+        ({"files": 3}, sk.errors.WrongType, "a pattern of files"),
+        ({"files": [3]}, sk.errors.WrongType, "a pattern of files"),
+        ({"fn": bool, "limit": -1}, sk.errors.InvalidArgument, "limit must be at least 0"),
+        ({"where": []}, sk.errors.InvalidArgument, "at least one"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exception], why: str) -> None:
@@ -319,10 +323,10 @@ def test_a_column_for_a_function_that_no_record_has_is_an_error(tmp_path: Path) 
     ds = sk.open(tmp_path)
     assert len(ds.filter(lambda record: "lang" in record, columns=["lang"], jobs=1)) == 1
     with pytest.raises(
-        sk.MissingColumn, match=r"none of the 2 .* column 'lnag', which filter\(bool, columns="
+        sk.errors.MissingColumn, match=r"none of the 2 .* column 'lnag', which filter\(bool, columns="
     ):
         ds.filter(bool, columns=["id", "lnag"], jobs=1)
-    with pytest.raises(sk.MissingColumn, match="a column 'lnag'"):
+    with pytest.raises(sk.errors.MissingColumn, match="a column 'lnag'"):
         ds.filter_batches(lambda records: records, columns=["lnag"], jobs=1)
     assert len(ds.filter(bool, where=[("id", "==", 5)], columns=["lnag"], jobs=1)) == 0
     assert len(ds.filter(bool, columns=["lnag"], limit=0, jobs=1)) == 0

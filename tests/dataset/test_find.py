@@ -70,7 +70,7 @@ def test_the_cost_of_a_part_does_not_grow_with_the_epoch_that_it_is_part_of() ->
 
 
 def test_a_row_that_comes_too_often_to_list_is_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match="more than 10,000,000 positions"):
+    with pytest.raises(sk.errors.InvalidArgument, match="more than 10,000,000 positions"):
         numbers(3).repeat(10**9).find(PLACE, 1)
 
 
@@ -90,5 +90,5 @@ def test_files_are_found_by_any_path_to_them(tmp_path: Path, monkeypatch: pytest
     [(-1, 0, r"row must be at least 0 \(got -1\)"), (0, -1, r"epoch must be at least 0 \(got -1\)")],
 )
 def test_bad_arguments_are_named(row: int, epoch: int, message: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=message):
+    with pytest.raises(sk.errors.InvalidArgument, match=message):
         numbers(3).find(PLACE, row, epoch=epoch)

@@ -175,7 +175,7 @@ def test_a_key_leads_to_the_first_item(tmp_path: Path) -> None:
     )
     assert ds.key("k2") == ("k2", "a")
     assert ds.key(["k5", "k1"]) == [("k5", "a"), ("k1", "a")]
-    with pytest.raises(sk.KeyNotFound, match=r"a\.jsonl row 3, is not among the rows"):
+    with pytest.raises(sk.errors.KeyNotFound, match=r"a\.jsonl row 3, is not among the rows"):
         ds.key("k3")
 
 
@@ -195,26 +195,26 @@ def test_another_number_of_items_is_named(tmp_path: Path) -> None:
         r"a\.jsonl row 1: flatten\(.*\) made 1 items of this record when items were counted, and makes 2 now"
     )
     for read in (lambda: ds[1], lambda: ds[[1]], lambda: ds[[1, 0, 1]], lambda: list(ds[1:])):
-        with pytest.raises(sk.BadValue, match=message):
+        with pytest.raises(sk.errors.BadValue, match=message):
             read()
 
 
 def test_what_is_no_list_of_items_is_named() -> None:
     with pytest.raises(
-        sk.WrongType, match=r"range> row 0: flatten\(.*\) must make a list of items .*got None"
+        sk.errors.WrongType, match=r"range> row 0: flatten\(.*\) must make a list of items .*got None"
     ):
         numbers(3).flatten(lambda _: None, jobs=1)  # type: ignore[arg-type, return-value]  # a mistake
     with pytest.raises(
-        sk.WrongType, match=r"row 0: flatten\(\) must make a list of items .*got 0 of type int"
+        sk.errors.WrongType, match=r"row 0: flatten\(\) must make a list of items .*got 0 of type int"
     ):
         numbers(3).flatten(jobs=1)
-    with pytest.raises(sk.WrongType, match="a function is needed"):
+    with pytest.raises(sk.errors.WrongType, match="a function is needed"):
         numbers(3).flatten(3)  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.InvalidArgument, match="version"):
+    with pytest.raises(sk.errors.InvalidArgument, match="version"):
         numbers(3).flatten(Counted())
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         numbers(3).shuffle(seed=1).flatten(parts)
-    with pytest.raises(sk.EndlessDataset, match=r"flatten\(\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"flatten\(\) needs a length"):
         endless().flatten(parts)
 
 
@@ -281,7 +281,7 @@ def test_rows_are_saved_as_those_of_a_filter_are(tmp_path: Path) -> None:
     with pytest.raises(sk.StateMismatch, match=r"found by filter\(\), and here by flatten\(\)"):
         numbers(30).flatten(counted, save=tmp_path / "kept.u64", version=1)
     save.write_bytes(raw[:-8])
-    with pytest.raises(sk.CorruptState, match=r"items\.u64' has .*remove it to flatten again"):
+    with pytest.raises(sk.errors.CorruptState, match=r"items\.u64' has .*remove it to flatten again"):
         numbers(30).flatten(counted, save=save, version=1)
 
 
@@ -341,5 +341,5 @@ def test_all_of_a_row_are_in_the_streams_and_mixtures_over_it() -> None:
 
 
 def test_only_one_kind_of_row_is_merged() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"merge\(\) compares the rows of files.*merge first"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"merge\(\) compares the rows of files.*merge first"):
         numbers(9).flatten(parts).merge(numbers(9))

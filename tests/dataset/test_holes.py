@@ -91,7 +91,7 @@ def test_it_decides_neither_order_nor_fingerprint(path: Path) -> None:
     strict, loose = sk.open(path), sk.open(path, errors=as_hole)
     assert strict.fingerprint == loose.fingerprint
     assert "errors=as_hole" in repr(loose)
-    with pytest.raises(sk.WrongType, match="errors must be a function"):
+    with pytest.raises(sk.errors.WrongType, match="errors must be a function"):
         sk.open(path, errors=sk.HOLE)  # type: ignore[arg-type]
 
 
@@ -155,7 +155,7 @@ def test_lists_leave_them_out() -> None:
     assert list(ds)[:3] == [[0, 1], [3, 4, 5], [6, 8]]
     assert [ds[i] for i in range(3)] == [[0, 1], [3, 4, 5], [6, 8]]
     assert len(ds.locate(0)) == 3
-    with pytest.raises(sk.NothingPassed, match="nothing but holes"):
+    with pytest.raises(sk.errors.NothingPassed, match="nothing but holes"):
         with_holes().batch(1)[2]
 
 

@@ -480,10 +480,12 @@ def test_a_relative_name_is_a_repository_unless_it_begins_with_a_dot(
     monkeypatch.chdir(mirror.parent)
     assert len(sk.open("hf:./web:test")) == 10
     assert json.loads(json.dumps(sk.open("hf:../12:30 mirror/web:test:id")[0])) == {"id": 77_000_000}
-    with pytest.raises(sk.InvalidArgument, match=r"names no folder that is there: './none'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"names no folder that is there: './none'"):
         sk.open("hf:./none:train")
     assert not os.path.exists("none")
-    with pytest.raises(sk.InvalidArgument, match=r"is an address; name the split .*'hf:me/web@v1:SPLIT'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"is an address; name the split .*'hf:me/web@v1:SPLIT'"
+    ):
         sk.open("hf://datasets/me/web@v1/data/*.parquet")
 
 
@@ -499,7 +501,7 @@ def test_a_saved_pipeline_reads_the_commit_that_was_saved_on_another_machine(
     hub.repos["me/web"].commit(large())
     other = env | {"HF_HOME": str(tmp_path / "hf"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     loaded = warm.run(
-        f"{DIGEST}ds = sk.load_dataset({str(tmp_path / 'p.json')!r});"
+        f"{DIGEST}ds = sk.load_pipeline({str(tmp_path / 'p.json')!r});"
         "tell([ds.fingerprint, digest([record['text'] for record in ds])])",
         other,
     )

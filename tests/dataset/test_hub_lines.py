@@ -185,7 +185,7 @@ def test_each_format_is_read_from_a_folder(tmp_path: Path, suffix: str) -> None:
 def test_a_saved_pipeline_of_one_column_of_lines_is_read(tmp_path: Path, suffix: str) -> None:
     ds = sk.open(f"hf:{mirrored(tmp_path / 'mirror', shards(suffix))}:train:text").shuffle(seed=1)
     ds.save(tmp_path / "pipeline.json")
-    again = sk.load_dataset(tmp_path / "pipeline.json")
+    again = sk.load_pipeline(tmp_path / "pipeline.json")
     assert again.fingerprint == ds.fingerprint
     assert list(again) == list(ds)
 
@@ -507,9 +507,9 @@ def test_columns_that_are_missing_and_values_that_are_no_objects_are_told(tmp_pa
         sk.open(f"hf:{folder}:words/train:text")[0]
     (problem,) = verify(f"hf:{folder}:words/train:text", decode=True).problems
     assert (problem.kind, problem.row) == ("record", 0)
-    with pytest.raises(sk.InvalidArgument, match="decode='bytes' returns no fields"):
+    with pytest.raises(sk.errors.InvalidArgument, match="decode='bytes' returns no fields"):
         sk.open(f"hf:{folder}:default/train:text", decode="bytes")
-    with pytest.raises(sk.InvalidArgument, match=r"columns= is for tables .*\.select_columns"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"columns= is for tables .*\.select_columns"):
         sk.open(f"hf:{folder}:default/train", columns=["text"])
     names = {sk.open(f"hf:{folder}:default/train{column}").fingerprint for column in ("", ":text", ":id")}
     assert len(names) == 3
@@ -519,7 +519,7 @@ def test_lines_of_text_have_one_column(tmp_path: Path) -> None:
     folder = mirrored(tmp_path, {"train.txt": b"one\ntwo\n"})
     assert list(sk.open(f"hf:{folder}:train")) == [{"text": "one"}, {"text": "two"}]
     assert sk.open(f"hf:{folder}:train:text", decode="bytes")[1] == {"text": b"two"}
-    with pytest.raises(sk.InvalidArgument, match="lines of text, which have one column, 'text'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="lines of text, which have one column, 'text'"):
         sk.open(f"hf:{folder}:train:line")
 
 
@@ -530,7 +530,7 @@ def test_a_split_has_one_format(tmp_path: Path) -> None:
         r"several formats for the split 'train': jsonl \(1, such as 'train-0.jsonl'\), csv \(1, such as "
         r"'train-1.csv'\). Choose one with format=, such as format='jsonl'"
     )
-    with pytest.raises(sk.UnsupportedFormat, match=mixed):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=mixed):
         sk.open(f"hf:{folder}:train:text")
     assert [record["text"] for record in sk.open(f"hf:{folder}:train:text", format="csv")] == texts(1)
     assert len(sk.open(f"hf:{folder}:train:text", format="text")) == 1
@@ -538,13 +538,13 @@ def test_a_split_has_one_format(tmp_path: Path) -> None:
         sk.DataNotFound, match=r"has no data file of this split \(their names end with .parquet"
     ):
         sk.open(f"hf:{folder}:train", format="parquet")
-    with pytest.raises(sk.InvalidArgument, match="format must be one of"):
+    with pytest.raises(sk.errors.InvalidArgument, match="format must be one of"):
         sk.open(f"hf:{folder}:train", format="word")
 
 
 def test_a_file_and_its_compressed_copy_are_refused(tmp_path: Path) -> None:
     folder = mirrored(tmp_path, shards("jsonl", (1,)) | shards("jsonl.gz", (1,)))
-    with pytest.raises(sk.UnsupportedFormat, match="look like the same data twice"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="look like the same data twice"):
         sk.open(f"hf:{folder}:train")
 
 
@@ -702,7 +702,7 @@ def test_verify_finds_what_is_damaged_in_a_folder(tmp_path: Path) -> None:
     path.write_bytes(damaged(path.read_bytes()))
     (problem,) = verify(spec, deep=True).problems
     assert (problem.kind, problem.path) == ("changed", str(path))
-    with suppress(sk.UnsupportedFormat):
+    with suppress(sk.errors.UnsupportedFormat):
         sk.open(spec)
 
 

@@ -216,7 +216,7 @@ def test_collating(ours: sk.Dataset, none: str) -> None:
     if none == "raise":
         with pytest.raises(TypeError, match="contains None"):
             peers().CollateHandler(values, none)(batch)
-        with pytest.raises(sk.BadValue, match="is None"):
+        with pytest.raises(sk.errors.BadValue, match="is None"):
             own(batch)
         return
     theirs, mine = peers().CollateHandler(values, none)(batch), own(batch)
@@ -227,12 +227,12 @@ def test_collating(ours: sk.Dataset, none: str) -> None:
 def test_what_they_do_quietly_is_an_error_here(peer: Any, ours: sk.Dataset) -> None:
     """A value that cannot be cast, a column that is not there, a filter that cannot compare."""
     assert peer.cast("text", int)[1]["text"] == "text 1"
-    with pytest.raises(sk.BadValue, match="cannot be cast to int"):
+    with pytest.raises(sk.errors.BadValue, match="cannot be cast to int"):
         ours.cast({"text": int})[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert peer.select_columns(["idd"])[0] == {"idd": None}
-    with pytest.raises(sk.MissingColumn, match="did you mean 'id'"):
+    with pytest.raises(sk.errors.MissingColumn, match="did you mean 'id'"):
         ours.select_columns(["idd"])
     assert peer.alias("size", lambda record: record["no such column"])[0]["size"] is None
     with pytest.raises(KeyError, match="no such column"):

@@ -32,7 +32,7 @@ def test_numpy_integers_are_rows() -> None:
 
 @pytest.mark.parametrize("row", [5, -6, 10**30])
 def test_a_row_outside_is_an_index_error(row: int) -> None:
-    with pytest.raises(sk.OutOfRange, match=rf"row {row} is out of range: there are 5 records"):
+    with pytest.raises(sk.errors.OutOfRange, match=rf"row {row} is out of range: there are 5 records"):
         numbers(5)[row]
     with pytest.raises(IndexError):
         numbers(5).locate(row)
@@ -40,13 +40,13 @@ def test_a_row_outside_is_an_index_error(row: int) -> None:
 
 @pytest.mark.parametrize("rows", [[0, 5], [-6, 1], np.array([2**63], dtype=np.uint64)])
 def test_several_rows_with_one_outside_are_an_index_error(rows: Any) -> None:
-    with pytest.raises(sk.OutOfRange, match="out of range: there are 5 records"):
+    with pytest.raises(sk.errors.OutOfRange, match="out of range: there are 5 records"):
         numbers(5)[rows]
 
 
 @pytest.mark.parametrize("rows", [1.0, "1", None, [1.5], ["a"], [True, False], [[1]], np.zeros((1, 1), int)])
 def test_what_is_no_row_is_a_type_error(rows: Any) -> None:
-    with pytest.raises(sk.WrongType, match=r"rows? .*\(got"):
+    with pytest.raises(sk.errors.WrongType, match=r"rows? .*\(got"):
         numbers(5)[rows]
 
 
@@ -62,7 +62,7 @@ def test_an_endless_dataset_has_rows_but_no_length() -> None:
     ds = endless()
     assert ds
     assert ds[10**9] == ds[[10**9]][0]
-    with pytest.raises(sk.EndlessDataset, match=r"len\(\) needs a length.*take\(k\)"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"len\(\) needs a length.*take\(k\)"):
         len(ds)
     with pytest.raises(TypeError):
         len(ds)

@@ -72,7 +72,9 @@ def test_the_records_are_the_models(
     a, b = sk.from_sequence(left, version="a"), sk.from_sequence(right, version="b")
     wanted = pairs(left, right, on, how, duplicates)
     if wanted is None:
-        with pytest.raises(sk.AmbiguousKey, match=r"<builtins.list a> row \d+: \d+ records of the right"):
+        with pytest.raises(
+            sk.errors.AmbiguousKey, match=r"<builtins.list a> row \d+: \d+ records of the right"
+        ):
             sk.join(a, b, on=on, how=how, duplicates=duplicates, suffix="_b", jobs=1)
         return
     joined = sk.join(a, b, on=on, how=how, duplicates=duplicates, suffix="_b", jobs=1)
@@ -160,27 +162,39 @@ def test_holes_of_the_left_stay_and_those_of_the_right_match_nothing() -> None:
             [{"k": 1, "v": 1}],
             [{"k": 1, "v": 2}],
             {},
-            sk.BadValue,
+            sk.errors.BadValue,
             "row 0: both sides .* a column 'v': say suf",
         ),
         (
             [{"k": 1, "v": 1, "v_b": 1}],
             [{"k": 1, "v": 2}],
             {"suffix": "_b"},
-            sk.BadValue,
+            sk.errors.BadValue,
             "a column 'v_b'",
         ),
-        ([{"k": 1}, {"k": 2}], [{"k": 1}], {"missing": "error"}, sk.KeyNotFound, "list> row 1: .* 'k' 2"),
-        ([{"k": 1}, {"v": 2}], [{"k": 1}], {"missing": "error"}, sk.KeyNotFound, "list> row 1 has no 'k'"),
-        ([{"k": 1.5}], [{"k": 1}], {}, sk.BadKey, "row 0: the column 'k' has 1.5 of type float"),
-        ([{"k": 1}], [{"k": [1]}], {}, sk.BadKey, "row 0: the column 'k' has .* of type list"),
-        ([{"k": True}], [{"k": 1}], {}, sk.BadKey, "has True of type bool"),
-        (["k"], [{"k": 1}], {}, sk.WrongType, r"records that are dicts \(got a str\)"),
+        (
+            [{"k": 1}, {"k": 2}],
+            [{"k": 1}],
+            {"missing": "error"},
+            sk.errors.KeyNotFound,
+            "list> row 1: .* 'k' 2",
+        ),
+        (
+            [{"k": 1}, {"v": 2}],
+            [{"k": 1}],
+            {"missing": "error"},
+            sk.errors.KeyNotFound,
+            "list> row 1 has no 'k'",
+        ),
+        ([{"k": 1.5}], [{"k": 1}], {}, sk.errors.BadKey, "row 0: the column 'k' has 1.5 of type float"),
+        ([{"k": 1}], [{"k": [1]}], {}, sk.errors.BadKey, "row 0: the column 'k' has .* of type list"),
+        ([{"k": True}], [{"k": 1}], {}, sk.errors.BadKey, "has True of type bool"),
+        (["k"], [{"k": 1}], {}, sk.errors.WrongType, r"records that are dicts \(got a str\)"),
         (
             [{"k": 1}],
             [{"k": 1}, {"k": 1}],
             {},
-            sk.AmbiguousKey,
+            sk.errors.AmbiguousKey,
             "2 records .* 'k' 1: .* row 0, .* row 1. Say",
         ),
     ],
@@ -200,17 +214,17 @@ join: Any = sk.join
 @pytest.mark.parametrize(
     ("make", "error", "why"),
     [
-        (lambda ds: join(ds, [1], on="k"), sk.WrongType, "takes two Datasets"),
-        (lambda ds: join(ds, ds, on=[]), sk.InvalidArgument, "at least one column"),
-        (lambda ds: join(ds, ds, on=["k", "k"]), sk.InvalidArgument, "each column once"),
-        (lambda ds: join(ds, ds, on=3), sk.WrongType, "list of names"),
-        (lambda ds: join(ds, ds, on="k", how="outer"), sk.InvalidArgument, "'inner', 'left'"),
-        (lambda ds: join(ds, ds, on="k", duplicates="last"), sk.InvalidArgument, "'first', 'all'"),
-        (lambda ds: join(ds, ds, on="k", missing="x"), sk.InvalidArgument, "'allow', 'error'"),
-        (lambda ds: join(ds, ds, on="k", suffix=""), sk.InvalidArgument, "not empty"),
-        (lambda ds: join(ds.shuffle(seed=1), ds, on="k"), sk.InvalidArgument, "put it before shuffle"),
-        (lambda ds: join(ds, ds.shuffle(seed=1), on="k"), sk.InvalidArgument, "put it before shuffle"),
-        (lambda ds: join(ds, endless(), on="k"), sk.EndlessDataset, "take"),
+        (lambda ds: join(ds, [1], on="k"), sk.errors.WrongType, "takes two Datasets"),
+        (lambda ds: join(ds, ds, on=[]), sk.errors.InvalidArgument, "at least one column"),
+        (lambda ds: join(ds, ds, on=["k", "k"]), sk.errors.InvalidArgument, "each column once"),
+        (lambda ds: join(ds, ds, on=3), sk.errors.WrongType, "list of names"),
+        (lambda ds: join(ds, ds, on="k", how="outer"), sk.errors.InvalidArgument, "'inner', 'left'"),
+        (lambda ds: join(ds, ds, on="k", duplicates="last"), sk.errors.InvalidArgument, "'first', 'all'"),
+        (lambda ds: join(ds, ds, on="k", missing="x"), sk.errors.InvalidArgument, "'allow', 'error'"),
+        (lambda ds: join(ds, ds, on="k", suffix=""), sk.errors.InvalidArgument, "not empty"),
+        (lambda ds: join(ds.shuffle(seed=1), ds, on="k"), sk.errors.InvalidArgument, "put it before shuffle"),
+        (lambda ds: join(ds, ds.shuffle(seed=1), on="k"), sk.errors.InvalidArgument, "put it before shuffle"),
+        (lambda ds: join(ds, endless(), on="k"), sk.errors.EndlessDataset, "take"),
     ],
     ids=itertools.count(),
 )

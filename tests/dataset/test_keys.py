@@ -73,12 +73,14 @@ def test_a_key_that_no_record_has_is_told_of(tmp_path: Path) -> None:
     corpus(tmp_path)
     ds = sk.open(tmp_path, key="id")
     for missing in ("r2", "1", "", -1, 10**30, "\ud800"):
-        with pytest.raises(sk.KeyNotFound, match=r"no record has the key .*; there are 60 keys") as caught:
+        with pytest.raises(
+            sk.errors.KeyNotFound, match=r"no record has the key .*; there are 60 keys"
+        ) as caught:
             ds.key(missing)
         assert repr(missing) in str(caught.value)
         with pytest.raises(KeyError):
             ds.key(["r1", missing])
-    with pytest.raises(sk.KeyNotFound, match="One has the key 2: an int and a str are different keys"):
+    with pytest.raises(sk.errors.KeyNotFound, match="One has the key 2: an int and a str are different keys"):
         ds.key("2")
 
 
@@ -86,9 +88,9 @@ def test_a_key_that_no_record_has_is_told_of(tmp_path: Path) -> None:
 def test_other_types_are_no_keys(key: object, tmp_path: Path) -> None:
     corpus(tmp_path)
     for ds in (sk.open(tmp_path, key="id"), sk.open(tmp_path, key="id").map(by_id)):
-        with pytest.raises(sk.WrongType, match="a key is a str or an int"):
+        with pytest.raises(sk.errors.WrongType, match="a key is a str or an int"):
             ds.key(key)
-        with pytest.raises(sk.WrongType, match="a key is a str or an int"):
+        with pytest.raises(sk.errors.WrongType, match="a key is a str or an int"):
             ds.key(["r1", key])
 
 
@@ -119,10 +121,10 @@ def test_it_is_a_dict_of_the_records(
         warnings.simplefilter("always")
         ds = sk.open(folder, key="id", index=sk.Index(jobs=1))
         several = {key: some for key, some in rows.items() if len(some) > 1}
-        assert bool(several) == any(issubclass(w.category, sk.DuplicateKeys) for w in warned)
+        assert bool(several) == any(issubclass(w.category, sk.errors.DuplicateKeys) for w in warned)
         for key in [*wanted, *asked]:
             found = rows.get((type(key), key), [])
-            error = {0: sk.KeyNotFound, 1: None}.get(len(found), sk.AmbiguousKey)
+            error = {0: sk.errors.KeyNotFound, 1: None}.get(len(found), sk.errors.AmbiguousKey)
             if error is None:
                 assert ds.key(key)["n"] == found[0]
             else:
@@ -149,7 +151,7 @@ def test_keys_that_several_records_have_are_told_of_at_each_open(tmp_path: Path)
     write(tmp_path / "a.jsonl", [{"id": "x"}, {"id": "y"}, {"id": "x"}])
     write(tmp_path / "b.jsonl", [{"id": "z"}, {"id": "x"}, {"id": "z"}])
     for _ in range(2):
-        with pytest.warns(sk.DuplicateKeys, match="5 records share 2 of the keys 'id'") as warned:
+        with pytest.warns(sk.errors.DuplicateKeys, match="5 records share 2 of the keys 'id'") as warned:
             ds = sk.open(tmp_path, key="id")
         text = str(warned[0].message)
         assert warned[0].filename == __file__
@@ -160,7 +162,7 @@ def test_keys_that_several_records_have_are_told_of_at_each_open(tmp_path: Path)
         assert f"'z': {tmp_path / 'b.jsonl'} row 0, {tmp_path / 'b.jsonl'} row 2" in text
     assert ds.key("y") == {"id": "y"}
     places = r"a\.jsonl row 0, .*a\.jsonl row 2, .*b\.jsonl row 1"
-    with pytest.raises(sk.AmbiguousKey, match=rf"3 records have the key 'x': .*{places}"):
+    with pytest.raises(sk.errors.AmbiguousKey, match=rf"3 records have the key 'x': .*{places}"):
         ds.key("x")
     with pytest.raises(KeyError):
         ds.key(["y", "z"])
@@ -168,17 +170,17 @@ def test_keys_that_several_records_have_are_told_of_at_each_open(tmp_path: Path)
 
 def test_a_dataset_with_one_of_them_is_not_ambiguous(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", [{"id": "x", "n": n} for n in range(4)])
-    with pytest.warns(sk.DuplicateKeys):
+    with pytest.warns(sk.errors.DuplicateKeys):
         ds = sk.open(tmp_path, key="id")
     assert ds[2:3].key("x")["n"] == 2
     assert ds.filter(lambda record: record["n"] == 3).key("x")["n"] == 3
-    with pytest.raises(sk.AmbiguousKey, match="2 records have"):
+    with pytest.raises(sk.errors.AmbiguousKey, match="2 records have"):
         ds[2:].key("x")
 
 
 def test_many_duplicates_are_counted_and_not_read(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", [{"lang": "en" if n % 3 else "de"} for n in range(12_000)])
-    with pytest.warns(sk.DuplicateKeys, match="12,000 records share 2 of the keys 'lang'") as warned:
+    with pytest.warns(sk.errors.DuplicateKeys, match="12,000 records share 2 of the keys 'lang'") as warned:
         sk.open(tmp_path, key="lang")
     assert "row 27 and 3,990 more" in str(warned[0].message)
 
@@ -203,7 +205,7 @@ def test_a_record_without_a_key_is_told_with_its_place(
 ) -> None:
     in_workers(jobs, monkeypatch)
     (tmp_path / "a.jsonl").write_text(f'{{"id": "x"}}\n{line}\n')
-    with pytest.raises(sk.BadKey, match=rf"a\.jsonl: record 1 at byte 12 {says}"):
+    with pytest.raises(sk.errors.BadKey, match=rf"a\.jsonl: record 1 at byte 12 {says}"):
         sk.open(tmp_path, key="id", index=sk.Index(jobs=jobs))
 
 
@@ -241,7 +243,7 @@ def test_holes_have_no_keys(tmp_path: Path) -> None:
     for of in ("id", by_id):
         ds = sk.open(tmp_path, key=of, errors=lambda _: sk.HOLE)
         assert (ds.key(1), ds.key(3)) == ({"id": 1}, {"id": 3})
-        with pytest.raises(sk.KeyNotFound, match="there are 2 keys"):
+        with pytest.raises(sk.errors.KeyNotFound, match="there are 2 keys"):
             ds.key(2)
 
 
@@ -270,9 +272,9 @@ def test_any_decoder_has_keys_by_function(tmp_path: Path) -> None:
     assert sk.open(tmp_path, key=lambda line: line.split()[0]).key("two") == "two 2"
     numbered = sk.open(tmp_path, decode=lambda line: int(line.split()[1]), key=lambda number: number * 10)
     assert numbered.key(30) == 3
-    with pytest.raises(sk.BadKey, match="has no field 'id' to be its key: it is a str"):
+    with pytest.raises(sk.errors.BadKey, match="has no field 'id' to be its key: it is a str"):
         sk.open(tmp_path, key="id")
-    with pytest.raises(sk.WrongType, match="key must be the name of a field or a function"):
+    with pytest.raises(sk.errors.WrongType, match="key must be the name of a field or a function"):
         sk.open(tmp_path, key=3)  # type: ignore[arg-type]
 
 
@@ -285,7 +287,7 @@ def test_key_does_not_enter_the_fingerprint(tmp_path: Path) -> None:
 def test_without_keys_it_says_how_to_have_them(tmp_path: Path) -> None:
     corpus(tmp_path)
     for ds in (sk.open(tmp_path), sk.open(tmp_path).map(by_id), numbers(9)):
-        with pytest.raises(sk.InvalidArgument, match=r'sk\.open\(\.\.\., key="id"\)'):
+        with pytest.raises(sk.errors.InvalidArgument, match=r'sk\.open\(\.\.\., key="id"\)'):
             ds.key("r1")
 
 
@@ -327,7 +329,7 @@ def test_every_steady_node_carries_keys_up(tmp_path: Path) -> None:
         assert [built.key(f"k{i}")["n"] for i in there] == there, built
         assert [record["n"] for record in built.key([f"k{i}" for i in there])] == there
         for i in set(range(60)) - set(there):
-            with pytest.raises(sk.KeyNotFound, match=rf"a\.jsonl row {i}, is not among the rows"):
+            with pytest.raises(sk.errors.KeyNotFound, match=rf"a\.jsonl row {i}, is not among the rows"):
                 built.key(f"k{i}")
     assert [record["n"] for record in ds.batch(7).key("k20")] == list(range(14, 21))
     pair = sk.zip([ds, numbers(60)])
@@ -340,7 +342,7 @@ def test_sources_that_share_a_key_are_ambiguous_unless_it_is_one_position(tmp_pa
     ds, again = sk.open(tmp_path / "data", key="id"), sk.open(tmp_path / "data", key="id")
     assert sk.concat([ds, ds[3:]]).key("k4")["n"] == 4, "one record that comes twice"
     assert [part["n"] for part in sk.zip([ds, again]).key("k4")] == [4, 4]
-    with pytest.raises(sk.AmbiguousKey, match="2 records have the key 'k4'"):
+    with pytest.raises(sk.errors.AmbiguousKey, match="2 records have the key 'k4'"):
         sk.concat([ds, again]).key("k4")
     assert sk.concat([ds, again.take(2)]).key("k4")["n"] == 4
 
@@ -349,14 +351,16 @@ def test_rows_that_move_with_the_epoch_have_no_keys(tmp_path: Path) -> None:
     corpus(tmp_path)
     ds = sk.open(tmp_path, key="id")
     for moving in (ds.shuffle(seed=1), sk.mix([ds, ds], seed=1), ds.shuffle(seed=1, window=2).take(3)):
-        with pytest.raises(sk.InvalidArgument, match=r"key\(\) needs rows that .* put it before shuffle"):
+        with pytest.raises(
+            sk.errors.InvalidArgument, match=r"key\(\) needs rows that .* put it before shuffle"
+        ):
             moving.key("r1")
 
 
 def test_some_sources_without_keys_are_named_where_nothing_is_found(tmp_path: Path) -> None:
     corpus(tmp_path)
     ds = sk.concat([sk.open(tmp_path, key="id"), numbers(5)])
-    with pytest.raises(sk.KeyNotFound, match=r"1 of 2 sources were opened without key="):
+    with pytest.raises(sk.errors.KeyNotFound, match=r"1 of 2 sources were opened without key="):
         ds.key("nowhere")
 
 
@@ -388,7 +392,7 @@ def test_data_that_changed_is_not_read_by_old_keys(tmp_path: Path) -> None:
         ds.key("r1")
     again = sk.open(tmp_path, key="id")
     assert again.key("new") == {"id": "new"}
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         again.key("r1")
 
 
@@ -487,7 +491,7 @@ def test_columns_that_lack_the_key_hide_no_record_from_it(
     keys_found = narrow.keys()
     assert list(keys_found) == [f"r{i}" for i in range(30)]
     assert "r3" in keys_found
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         narrow.key("r99")
     if isinstance(key, str):
         assert sk.open(tmp_path / "data", key=key, columns=[text]).key("r7") == {text: "text 7"}

@@ -51,9 +51,9 @@ def test_files_are_the_same_by_their_path(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_merged_is_named() -> None:
-    with pytest.raises(sk.WrongType, match=r"takes a Dataset \(got a list"):
+    with pytest.raises(sk.errors.WrongType, match=r"takes a Dataset \(got a list"):
         numbers(3).merge([1])  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         numbers(3).merge(numbers(3).shuffle(seed=1))
-    with pytest.raises(sk.InvalidArgument, match="made of several"):
+    with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
         numbers(3).merge(numbers(4).batch(2))

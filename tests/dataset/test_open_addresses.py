@@ -143,18 +143,18 @@ def test_a_pipeline_file_names_the_address_and_moves_to_a_copy(
     assert "hush-hush" not in saved.read_text()
     assert f'"{corpus.url}/corpus"' in saved.read_text()
     for loaded in (
-        sk.load_dataset(saved, root=f"{corpus.url}/corpus", storage_options=secret),
-        sk.load_dataset(saved, root=tmp_path / "corpus"),
-        sk.load_dataset(from_local, root=f"{corpus.url}/corpus", storage_options=secret),
-        sk.load_dataset(saved, root={corpus.url: tmp_path}),
+        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage_options=secret),
+        sk.load_pipeline(saved, root=tmp_path / "corpus"),
+        sk.load_pipeline(from_local, root=f"{corpus.url}/corpus", storage_options=secret),
+        sk.load_pipeline(saved, root={corpus.url: tmp_path}),
     ):
         assert loaded.fingerprint == whole.fingerprint
         assert list(loaded) == list(whole)
     with pytest.raises(sk.DataNotFound, match=rf"{corpus.url}/corpus', .* is not followed: .* allow='"):
-        sk.load_dataset(saved, storage_options=secret)
+        sk.load_pipeline(saved, storage_options=secret)
     corpus.delete("corpus/part-4.jsonl")
     with pytest.raises(sk.DataNotFound, match=r"part-4\.jsonl"):
-        sk.load_dataset(saved, root=f"{corpus.url}/corpus", storage_options=secret)
+        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage_options=secret)
 
 
 def test_workers_read_the_same(corpus: Bucket, local: sk.Dataset) -> None:
@@ -178,7 +178,7 @@ def test_neither_a_pickle_nor_an_index_has_secrets(corpus: Bucket, tmp_path: Pat
 
 
 def test_a_dataset_of_versions_outlasts_a_rewrite(corpus: Bucket) -> None:
-    with pytest.raises(sk.InvalidArgument, match="needs a bucket that keeps versions"):
+    with pytest.raises(sk.errors.InvalidArgument, match="needs a bucket that keeps versions"):
         opened(corpus, pin="version")
     turn_versions_on(corpus)
     corpus.upload(CONTENT)
@@ -202,17 +202,17 @@ def test_a_cache_of_no_bytes_keeps_nothing(
 
 def test_wrong_arguments_are_refused(corpus: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(0))
-    with pytest.raises(sk.InvalidArgument, match=r"Storage\(options=\) is for data in a store"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"Storage\(options=\) is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage=sk.Storage(options={"region": "x"}))
-    with pytest.raises(sk.WrongType, match="refresh must be True or False"):
+    with pytest.raises(sk.errors.WrongType, match="refresh must be True or False"):
         opened(corpus, refresh=1)
-    with pytest.raises(sk.InvalidArgument, match="pin must be"):
+    with pytest.raises(sk.errors.InvalidArgument, match="pin must be"):
         opened(corpus, pin="size")
-    with pytest.raises(sk.InvalidArgument, match=r"Storage\(cache=\) is for data in a store"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"Storage\(cache=\) is for data in a store"):
         sk.open(tmp_path / "a.jsonl", storage=sk.Storage(cache=0))
-    with pytest.raises(sk.InvalidArgument, match="'region'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'region'"):
         sk.open(corpus.url, storage=sk.Storage(options={"regoin": "x"}))
-    with pytest.raises(sk.InvalidArgument, match="'s3://b/i' is an address"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'s3://b/i' is an address"):
         sk.open(tmp_path / "a.jsonl", index=sk.Index(folder="s3://b/i"))
 
 

@@ -212,16 +212,16 @@ def test_options_of_the_index_reach_the_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "option", "value", "error"),
     [
-        (sk.Index, "sampled", "whole", sk.WrongType),
-        (sk.Index, "publish", 3, sk.WrongType),
-        (sk.Index, "most_bytes", -1, sk.InvalidArgument),
-        (sk.Storage, "options", 3, sk.WrongType),
-        (sk.Storage, "cache", -1, sk.InvalidArgument),
-        (sk.Storage, "pin", "tag", sk.InvalidArgument),
-        (sk.Storage, "refresh", 1, sk.WrongType),
-        (sk.Storage, "max_open_files", 0, sk.InvalidArgument),
-        (sk.formats.Jsonl, "partitions", "year", sk.InvalidArgument),
-        (sk.formats.Kaldi, "pipes", "yes", sk.InvalidArgument),
+        (sk.Index, "sampled", "whole", sk.errors.WrongType),
+        (sk.Index, "publish", 3, sk.errors.WrongType),
+        (sk.Index, "most_bytes", -1, sk.errors.InvalidArgument),
+        (sk.Storage, "options", 3, sk.errors.WrongType),
+        (sk.Storage, "cache", -1, sk.errors.InvalidArgument),
+        (sk.Storage, "pin", "tag", sk.errors.InvalidArgument),
+        (sk.Storage, "refresh", 1, sk.errors.WrongType),
+        (sk.Storage, "max_open_files", 0, sk.errors.InvalidArgument),
+        (sk.formats.Jsonl, "partitions", "year", sk.errors.InvalidArgument),
+        (sk.formats.Kaldi, "pipes", "yes", sk.errors.InvalidArgument),
     ],
 )
 def test_values_refuse_wrong_options_when_they_are_made(
@@ -245,5 +245,5 @@ def test_values_refuse_wrong_options_when_they_are_made(
 )
 def test_a_source_that_is_no_list_of_paths_is_told_at_once(source: Any, *, is_side: bool) -> None:
     """Also one that never ends, and a huge one."""
-    with pytest.raises(sk.WrongType, match=r"data is given|a list of data holds"):
+    with pytest.raises(sk.errors.WrongType, match=r"data is given|a list of data holds"):
         sk.open({"x": source} if is_side else source)

@@ -167,9 +167,9 @@ def test_conditions_on_folders_open_no_file(ds: sk.Dataset, where: Any, opened: 
 
 
 def test_a_condition_of_another_kind_is_named(ds: sk.Dataset) -> None:
-    with pytest.raises(sk.WrongType, match=r"a\.\w+ row 0: the column 'year' has 2023, a number"):
+    with pytest.raises(sk.errors.WrongType, match=r"a\.\w+ row 0: the column 'year' has 2023, a number"):
         ds.filter(where=[("year", "==", "2024")], jobs=1)
-    with pytest.raises(sk.MissingColumn, match="yaer"):
+    with pytest.raises(sk.errors.MissingColumn, match="yaer"):
         ds.filter(where=[("yaer", "==", 2024)], jobs=1)
 
 
@@ -277,7 +277,7 @@ def test_any_way_to_name_a_file_gives_the_same_columns(tmp_path: Path) -> None:
 def test_only_the_last_folders_of_the_opened_path_count() -> None:
     assert keys_of("/runs/lr=0.1/data/year=2024", "x/lang=de/a=b.parquet") == {"year": "2024", "lang": "de"}
     assert keys_of("/", "=3/y=/a%20b=1/x.jsonl") == {"y": "", "a b": "1"}
-    with pytest.raises(sk.InvalidArgument, match="lies in two folders of 'y'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="lies in two folders of 'y'"):
         keys_of("/d/y=1", "y=2/a.jsonl")
 
 
@@ -313,7 +313,7 @@ def test_columns_may_be_chosen(form: str, tmp_path: Path) -> None:
         assert ds.to_arrow().to_pylist() == list(ds)
         assert f"columns={columns}" in repr(ds)
     with pytest.raises(
-        sk.InvalidArgument, match=r"'yaer', and no folder is one; there are 'id', 'year', 'lang'"
+        sk.errors.InvalidArgument, match=r"'yaer', and no folder is one; there are 'id', 'year', 'lang'"
     ):
         sk.open(tmp_path, format=hive(form), columns=["yaer"])
 
@@ -366,7 +366,7 @@ def test_other_values_are_refused_by_name(form: str, own: Any, tmp_path: Path) -
         lambda: ds.select_columns(["id", "y"])[1],
     ):
         with pytest.raises(
-            sk.BadValue, match=r"a\.\w+ row [01]: .*folder says y=1, and the record has '?[3x]"
+            sk.errors.BadValue, match=r"a\.\w+ row [01]: .*folder says y=1, and the record has '?[3x]"
         ):
             read()
     assert ds[2]["y"] == 2
@@ -398,7 +398,7 @@ def test_without_a_folder_a_record_has_its_own_value(form: str, tmp_path: Path, 
 
 def test_other_types_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(
-        sk.InvalidArgument, match=r"column 'y' of the type int64, .* of the type double.*columns="
+        sk.errors.InvalidArgument, match=r"column 'y' of the type int64, .* of the type double.*columns="
     ):
         clashing(tmp_path, "parquet", 1.0)
     assert sk.open(tmp_path, format=sk.formats.Tables(partitions="hive"), columns=["id"])[0] == {"id": 0}
@@ -414,16 +414,16 @@ def test_texts_of_files_decide_the_type(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     put(tmp_path / "y=1", "jsonl", [{"id": 1}])
-    with pytest.raises(sk.InvalidArgument, match='partitions must be "hive"'):
+    with pytest.raises(sk.errors.InvalidArgument, match='partitions must be "hive"'):
         sk.open(tmp_path, format=sk.formats.Tables(partitions="year"))  # type: ignore[arg-type]
     (tmp_path / "y=1" / "a.txt").write_text("a\n", encoding="utf-8")
     texts = str(tmp_path / "*" / "*.txt")
-    with pytest.raises(sk.InvalidArgument, match=r"records must be dicts.*txt:PATH:COLUMN"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"records must be dicts.*txt:PATH:COLUMN"):
         sk.open(texts, format=sk.formats.Text(partitions="hive"))
     assert list(sk.open(f"txt:{texts}:text", format=sk.formats.Text(partitions="hive"))) == [
         {"text": "a", "y": 1}
     ]
-    with pytest.raises(sk.InvalidArgument, match="columns= is for tables"):
+    with pytest.raises(sk.errors.InvalidArgument, match="columns= is for tables"):
         sk.open(str(tmp_path / "*" / "*.jsonl"), format=sk.formats.Jsonl(partitions="hive"), columns=["id"])
 
 

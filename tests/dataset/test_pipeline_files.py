@@ -117,7 +117,7 @@ def test_a_kind_of_a_hidden_subject_is_named(tmp_path: Path, monkeypatch: pytest
     sk.from_sequence([[1, 2, 3]] * 4).windows(3, key=None).save(path)
     monkeypatch.setitem(sys.modules, "seekable.packing.nodes.packed_node", None)
     with pytest.raises(sk.MissingDependency, match=r"p\.json.*needs seekable\.packing, which is not"):
-        sk.load_dataset(path, sequences={"list": [[1, 2, 3]] * 4})
+        sk.load_pipeline(path, sequences={"list": [[1, 2, 3]] * 4})
 
 
 def test_an_argument_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_an_argument_that_is_missing_is_named(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     del document["nodes"][0]["files"]
     path.write_text(json.dumps(document))
-    with pytest.raises(sk.CorruptState, match=r"nodes\[0\] \(files\): .* there is no 'files'"):
-        sk.load_dataset(path)
+    with pytest.raises(sk.errors.CorruptState, match=r"nodes\[0\] \(files\): .* there is no 'files'"):
+        sk.load_pipeline(path)
 
 
 def of_size(case: Any, n: int) -> Any:
@@ -144,7 +144,7 @@ def test_every_node_comes_back(kind: Any, number: int, n: int, tmp_path: Path) -
     dataset = world.BUILDERS[kind][number](n, tmp_path)
     path = tmp_path / "saved" / "pipeline.json"
     dataset.save(path)
-    again = sk.load_dataset(path, **given_for(path, dataset))
+    again = sk.load_pipeline(path, **given_for(path, dataset))
     assert again.fingerprint == dataset.fingerprint
     assert again.node.describe(None) == dataset.node.describe(None)
     assert again.lanes == dataset.lanes
@@ -153,12 +153,12 @@ def test_every_node_comes_back(kind: Any, number: int, n: int, tmp_path: Path) -
     text = path.read_bytes()
     again.save(path)
     assert path.read_bytes() == text
-    assert records(sk.load_dataset(path, **given_for(path, dataset)), 1) is not None
+    assert records(sk.load_pipeline(path, **given_for(path, dataset)), 1) is not None
 
 
 @pytest.mark.parametrize("kind", sorted(NOT_MADE_BY_USERS, key=str))
 def test_what_users_do_not_make_is_refused(kind: Any, tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match="cannot be saved"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cannot be saved"):
         world.BUILDERS[kind][0](12, tmp_path).save(tmp_path / "p.json")
     assert not (tmp_path / "p.json").exists()
 
@@ -190,7 +190,7 @@ def test_a_run_goes_on_in_the_loaded_pipeline(tmp_path: Path) -> None:
     ds = sk.open(write_data(tmp_path / "data")).filter(where=[("id", ">", 4)]).map(doubled).shuffle(seed=7)
     ds.save(tmp_path / "pipeline.json")
 
-    again = sk.load_dataset(tmp_path / "pipeline.json", functions={"doubled": doubled})
+    again = sk.load_pipeline(tmp_path / "pipeline.json", functions={"doubled": doubled})
     loader, later = (sk.Loader(each, batch_size=4, collate=list) for each in (ds, again))
     batches = iter(loader)
     next(batches)
@@ -203,18 +203,18 @@ def test_functions_are_named_whole_or_by_their_last_part(tmp_path: Path) -> None
     path = tmp_path / "p.json"
     ds.save(path)
     for name in (f"{__name__}.doubled", "doubled", "test_pipeline_files.doubled"):
-        again = sk.load_dataset(path, functions={name: doubled, "other": print})
+        again = sk.load_pipeline(path, functions={name: doubled, "other": print})
         assert list(again) == list(ds)
 
 
 def test_all_missing_names_are_listed_at_once(tmp_path: Path) -> None:
     ds = sk.zip([sk.from_sequence(range(3), version="small").map(str), sk.from_sequence([1, 2, 3]).map(abs)])
     ds.save(tmp_path / "p.json")
-    with pytest.raises(sk.InvalidArgument) as caught:
-        sk.load_dataset(tmp_path / "p.json", functions={"str": str}, sequences={"small": range(3)})
+    with pytest.raises(sk.errors.InvalidArgument) as caught:
+        sk.load_pipeline(tmp_path / "p.json", functions={"str": str}, sequences={"small": range(3)})
     assert "functions={'builtins.abs': ...}, sequences={'builtins.list': ...}" in str(caught.value)
-    with pytest.raises(sk.InvalidArgument) as caught:
-        sk.load_dataset(tmp_path / "p.json")
+    with pytest.raises(sk.errors.InvalidArgument) as caught:
+        sk.load_pipeline(tmp_path / "p.json")
     for name in ("'builtins.str'", "'builtins.abs'", "'small'", "'builtins.list'"):
         assert name in str(caught.value)
 
@@ -222,8 +222,8 @@ def test_all_missing_names_are_listed_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("functions", [[doubled], "name", {1: doubled}, doubled])
 def test_functions_are_a_dict_of_names(tmp_path: Path, functions: Any) -> None:
     sk.from_sequence("abc").save(tmp_path / "p.json")
-    with pytest.raises(sk.WrongType, match="functions must be a dict"):
-        sk.load_dataset(tmp_path / "p.json", functions=functions)
+    with pytest.raises(sk.errors.WrongType, match="functions must be a dict"):
+        sk.load_pipeline(tmp_path / "p.json", functions=functions)
 
 
 def test_lambdas_of_one_name_are_numbered(tmp_path: Path) -> None:
@@ -233,10 +233,10 @@ def test_lambdas_of_one_name_are_numbered(tmp_path: Path) -> None:
     first, second = needed_names(str(tmp_path / "p.json"))[0]
     assert second == f"{first}#2"
     sequences = {"list": numbers}
-    with pytest.raises(sk.InvalidArgument, match="<lambda>#2"):
-        sk.load_dataset(tmp_path / "p.json", functions={"<lambda>": abs}, sequences=sequences)
+    with pytest.raises(sk.errors.InvalidArgument, match="<lambda>#2"):
+        sk.load_pipeline(tmp_path / "p.json", functions={"<lambda>": abs}, sequences=sequences)
     functions: dict[str, Callable[[int], int]] = {"<lambda>": lambda n: n + 1, "<lambda>#2": lambda n: n * 10}
-    again = sk.load_dataset(tmp_path / "p.json", functions=functions, sequences=sequences)
+    again = sk.load_pipeline(tmp_path / "p.json", functions=functions, sequences=sequences)
     assert list(again) == [20, 30, 40]
     assert again.fingerprint == ds.fingerprint
 
@@ -245,9 +245,9 @@ def test_a_name_that_may_be_several_is_refused(tmp_path: Path) -> None:
     sk.from_sequence("abc").map(str.upper).map(json.dumps).map(bytes.upper).save(tmp_path / "p.json")
     given = {"functions": {"upper": str.upper, "dumps": json.dumps}, "sequences": {"builtins.str": "abc"}}
     with pytest.raises(
-        sk.InvalidArgument, match=r"'upper' may be any of 'builtins.str.upper', 'builtins.bytes.upper'"
+        sk.errors.InvalidArgument, match=r"'upper' may be any of 'builtins.str.upper', 'builtins.bytes.upper'"
     ):
-        sk.load_dataset(tmp_path / "p.json", **given)  # type: ignore[arg-type]
+        sk.load_pipeline(tmp_path / "p.json", **given)  # type: ignore[arg-type]
 
 
 def test_a_renamed_function_keeps_the_name_of_the_file(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_renamed_function_keeps_the_name_of_the_file(tmp_path: Path) -> None:
     def moved(record: Mapping[str, Any]) -> dict[str, Any]:
         return doubled(record)
 
-    again = sk.load_dataset(tmp_path / "p.json", functions={"doubled": moved})
+    again = sk.load_pipeline(tmp_path / "p.json", functions={"doubled": moved})
     assert again.fingerprint == ds.fingerprint
     assert list(again) == list(ds)
     again.save(tmp_path / "q.json")
@@ -269,21 +269,21 @@ def test_partials_and_objects_are_functions_too(tmp_path: Path) -> None:
     ds = ds.map(functools.partial(scaled, by=3)).map(Scale(2), version="twice")
     ds.save(tmp_path / "p.json")
     functions: dict[str, Any] = {"scaled": functools.partial(scaled, by=3), "Scale": Scale(2)}
-    again = sk.load_dataset(tmp_path / "p.json", functions=functions)
+    again = sk.load_pipeline(tmp_path / "p.json", functions=functions)
     assert again.fingerprint == ds.fingerprint
     assert list(again) == list(ds)
     for wrong in (scaled, functools.partial(scaled, by=4)):
         with pytest.raises(
-            sk.InvalidArgument,
+            sk.errors.InvalidArgument,
             match=r"must be functools\.partial\(\.\.\., by=3\), .*\(got (a function that|.*by=4\))",
         ):
-            sk.load_dataset(tmp_path / "p.json", functions={**functions, "scaled": wrong})
+            sk.load_pipeline(tmp_path / "p.json", functions={**functions, "scaled": wrong})
 
 
 def test_a_function_must_be_one(tmp_path: Path) -> None:
     sk.from_sequence("abc").map(str.upper).save(tmp_path / "p.json")
-    with pytest.raises(sk.WrongType):
-        sk.load_dataset(tmp_path / "p.json", functions={"upper": "x"}, sequences={"str": "abc"})  # type: ignore[dict-item]
+    with pytest.raises(sk.errors.WrongType):
+        sk.load_pipeline(tmp_path / "p.json", functions={"upper": "x"}, sequences={"str": "abc"})  # type: ignore[dict-item]
 
 
 def read_line(line: bytes) -> int:
@@ -303,16 +303,16 @@ def test_the_arguments_of_open_come_back(tmp_path: Path) -> None:
     (data / "9.jsonl").write_text("{torn\n", encoding="utf-8")
     path = tmp_path / "p.json"
     sk.open(data, errors=hole, storage=sk.Storage(max_open_files=2)).save(path)
-    again = sk.load_dataset(path, functions={"hole": hole})
+    again = sk.load_pipeline(path, functions={"hole": hole})
     assert again[30] is sk.HOLE
     assert json.loads(path.read_text())["nodes"][0]["files"]["max_open_files"] == 2
     sk.open(data, decode=read_line, version=1).save(path)
-    assert sk.load_dataset(path, functions={"read_line": read_line})[30] == 5
+    assert sk.load_pipeline(path, functions={"read_line": read_line})[30] == 5
     for key in ("id", id_of):
         sk.open(data / "*[0-2].jsonl", key=key).save(path)
-        assert sk.load_dataset(path, functions={"id_of": id_of}).key(7)["text"] == "row 7"
+        assert sk.load_pipeline(path, functions={"id_of": id_of}).key(7)["text"] == "row 7"
     sk.open(f"txt:{data}/0.jsonl:line").save(path)
-    assert sk.load_dataset(path)[0] == {"line": '{"id": 0, "text": "row 0"}'}
+    assert sk.load_pipeline(path)[0] == {"line": '{"id": 0, "text": "row 0"}'}
 
 
 @pytest.mark.parametrize("decode", ["python", "numpy", "arrow"])
@@ -321,7 +321,7 @@ def test_tables_come_back_with_their_columns(tmp_path: Path, decode: Any) -> Non
     pq.write_table(table, tmp_path / "a.parquet")
     ds = sk.open(tmp_path / "a.parquet", columns=["more", "id"], decode=decode).shuffle(seed=1)
     ds.save(tmp_path / "p.json")
-    again = sk.load_dataset(tmp_path / "p.json")
+    again = sk.load_pipeline(tmp_path / "p.json")
     assert repr(list(again)) == repr(list(ds))
     assert again.fingerprint == ds.fingerprint
 
@@ -342,22 +342,24 @@ def test_tables_come_back_with_their_columns(tmp_path: Path, decode: Any) -> Non
 def test_values_of_the_user_come_back(tmp_path: Path, values: Any) -> None:
     ds = sk.open(write_data(tmp_path / "data")).fill(values)
     ds.save(tmp_path / "p.json")
-    assert repr(sk.load_dataset(tmp_path / "p.json")[0]) == repr(ds[0])
+    assert repr(sk.load_pipeline(tmp_path / "p.json")[0]) == repr(ds[0])
 
 
 def test_a_place_that_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
     data = write_data(tmp_path / "data")
     ds = sk.open(data)
-    with pytest.raises(sk.InvalidArgument, match=r"data' is a folder: save\(\) takes the path of a file"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"data' is a folder: save\(\) takes the path of a file"
+    ):
         ds.save(data)
-    with pytest.raises(sk.InvalidArgument, match=r"1\.jsonl' is a data file of the pipeline"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"1\.jsonl' is a data file of the pipeline"):
         ds.save(data / "1.jsonl")
     assert list(sk.open(data)) == list(ds)
 
 
 def test_a_value_that_json_has_no_way_for_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(
-        sk.InvalidArgument, match=r"fill\(values=\), the column 'a', has a value of type complex"
+        sk.errors.InvalidArgument, match=r"fill\(values=\), the column 'a', has a value of type complex"
     ):
         sk.open(write_data(tmp_path / "data")).fill({"a": 1j}).save(tmp_path / "p.json")
 
@@ -368,7 +370,7 @@ def test_a_value_that_json_has_no_way_for_is_refused_by_name(tmp_path: Path) -> 
 def test_types_of_casts_come_back(tmp_path: Path, to: Any) -> None:
     ds = sk.open(write_data(tmp_path / "data")).cast({"id": to, "text": doubled}, version=4)
     ds.save(tmp_path / "p.json")
-    again = sk.load_dataset(tmp_path / "p.json", functions={"doubled": doubled})
+    again = sk.load_pipeline(tmp_path / "p.json", functions={"doubled": doubled})
     assert again.fingerprint == ds.fingerprint
     assert again.node.targets[0][1] == ds.node.targets[0][1]  # type: ignore[attr-defined]
 
@@ -379,7 +381,7 @@ def test_data_and_pipeline_may_be_moved_together(tmp_path: Path) -> None:
     expected = records(ds)
     del ds
     (tmp_path / "old").rename(tmp_path / "new")
-    again = sk.load_dataset(tmp_path / "new" / "jobs" / "p.json")
+    again = sk.load_pipeline(tmp_path / "new" / "jobs" / "p.json")
     assert records(again) == expected
     assert again.locate(0).path.startswith(str(tmp_path / "new" / "data"))
 
@@ -387,12 +389,12 @@ def test_data_and_pipeline_may_be_moved_together(tmp_path: Path) -> None:
 def test_root_says_where_the_data_is_now(tmp_path: Path) -> None:
     data = write_data(tmp_path / "one" / "data")
     sk.concat([sk.open(data / "0.jsonl"), sk.open(data / "*.jsonl")]).save(tmp_path / "p.json")
-    expected = list(sk.load_dataset(tmp_path / "p.json"))
+    expected = list(sk.load_pipeline(tmp_path / "p.json"))
     moved = tmp_path / "two" / "data"
     moved.parent.mkdir()
     data.rename(moved)
     with pytest.raises(sk.DataNotFound, match=r"p.json': nodes\[0\].*/one/data' has no '0.jsonl'.*root="):
-        sk.load_dataset(tmp_path / "p.json")
+        sk.load_pipeline(tmp_path / "p.json")
     roots: list[Any] = [
         moved,
         str(moved),
@@ -401,17 +403,17 @@ def test_root_says_where_the_data_is_now(tmp_path: Path) -> None:
         {data: moved},
     ]
     for root in roots:
-        assert list(sk.load_dataset(tmp_path / "p.json", root=root)) == expected
+        assert list(sk.load_pipeline(tmp_path / "p.json", root=root)) == expected
     for wrong in (3, {"a": 1}, [None]):
-        with pytest.raises((sk.WrongType, TypeError)):
-            sk.load_dataset(tmp_path / "p.json", root=wrong)  # type: ignore[arg-type]
+        with pytest.raises((sk.errors.WrongType, TypeError)):
+            sk.load_pipeline(tmp_path / "p.json", root=wrong)  # type: ignore[arg-type]
 
 
 def test_of_several_folders_the_one_with_the_same_files_counts(tmp_path: Path) -> None:
     ds = sk.open(write_data(tmp_path / "data"))
     ds.save(tmp_path / "p.json")
     other = write_data(tmp_path / "other", rows=4)
-    assert sk.load_dataset(tmp_path / "p.json", root=other).locate(0).path.startswith(str(tmp_path / "data"))
+    assert sk.load_pipeline(tmp_path / "p.json", root=other).locate(0).path.startswith(str(tmp_path / "data"))
 
 
 def append(folder: Path) -> None:
@@ -427,8 +429,8 @@ def test_changed_data_is_named_and_taken_on_request(tmp_path: Path) -> None:
     with pytest.raises(
         sk.StateMismatch, match=r"(?s)p.json'.*file '1.jsonl'.*records was 10, is 11.*allow_changed=True"
     ):
-        sk.load_dataset(tmp_path / "p.json", functions={"doubled": doubled})
-    again = sk.load_dataset(tmp_path / "p.json", functions={"doubled": doubled}, allow_changed=True)
+        sk.load_pipeline(tmp_path / "p.json", functions={"doubled": doubled})
+    again = sk.load_pipeline(tmp_path / "p.json", functions={"doubled": doubled}, allow_changed=True)
     assert len(again) == 31
     assert again.fingerprint == sk.open(data).map(doubled).shuffle(seed=1).fingerprint != ds.fingerprint
 
@@ -451,7 +453,7 @@ def test_rows_that_were_counted_on_old_data_are_refused(
     use(sk.open(data)).save(tmp_path / "p.json")
     append(data)
     with pytest.raises(sk.StateMismatch, match=r"allow_changed=True is not enough: build the pipeline again"):
-        sk.load_dataset(tmp_path / "p.json", allow_changed=True, functions={"str": str})
+        sk.load_pipeline(tmp_path / "p.json", allow_changed=True, functions={"str": str})
 
 
 def test_another_sequence_is_named(tmp_path: Path) -> None:
@@ -461,9 +463,9 @@ def test_another_sequence_is_named(tmp_path: Path) -> None:
         (list(range(9)), "type was 'builtins.range', is 'builtins.list'"),
     ):
         with pytest.raises(sk.StateMismatch, match=why):
-            sk.load_dataset(tmp_path / "p.json", sequences={"range": wrong})
-    with pytest.raises(sk.WrongType, match="must have len"):
-        sk.load_dataset(tmp_path / "p.json", sequences={"range": 7})
+            sk.load_pipeline(tmp_path / "p.json", sequences={"range": wrong})
+    with pytest.raises(sk.errors.WrongType, match="must have len"):
+        sk.load_pipeline(tmp_path / "p.json", sequences={"range": 7})
 
 
 def row_file(folder: Path) -> Path:
@@ -479,9 +481,9 @@ def test_chosen_rows_lie_beside_the_file(tmp_path: Path) -> None:
     named = sk.open(data).filter(where=[("id", "<", 80)], save=tmp_path / "kept.u64")
     named.save(tmp_path / "p.json")
     (tmp_path / "kept.u64").unlink()
-    assert len(sk.load_dataset(tmp_path / "p.json")) == 80
+    assert len(sk.load_pipeline(tmp_path / "p.json")) == 80
     sk.open(data).select(range(500)).save(tmp_path / "q.json")
-    assert len(sk.load_dataset(tmp_path / "q.json")) == 500
+    assert len(sk.load_pipeline(tmp_path / "q.json")) == 500
     sk.open(data).select(range(50)).save(tmp_path / "r.json")
     assert not (tmp_path / "r.rows").exists()
 
@@ -491,8 +493,8 @@ def test_a_copy_of_a_pipeline_file_outlives_the_next_save(tmp_path: Path) -> Non
     sk.open(data).filter(where=[("id", "<", 9)]).save(tmp_path / "p.json")
     shutil.copy(tmp_path / "p.json", tmp_path / "before.json")
     sk.open(data).filter(where=[("id", "<", 7)]).save(tmp_path / "p.json")
-    assert len(sk.load_dataset(tmp_path / "before.json")) == 9
-    assert len(sk.load_dataset(tmp_path / "p.json")) == 7
+    assert len(sk.load_pipeline(tmp_path / "before.json")) == 9
+    assert len(sk.load_pipeline(tmp_path / "p.json")) == 7
 
 
 def _cut(file: Path) -> None:
@@ -507,8 +509,8 @@ def _change(file: Path) -> None:
     ("damage", "error", "why"),
     [
         (os.unlink, sk.DataNotFound, r"there is no .*p.rows/\w+.u64', which holds the 9 rows"),
-        (_cut, sk.CorruptState, r"has 16 bytes, and 9 rows have 72"),
-        (_change, sk.CorruptState, r"has the digest xxh3:\w+, and the pipeline file says xxh3:\w+"),
+        (_cut, sk.errors.CorruptState, r"has 16 bytes, and 9 rows have 72"),
+        (_change, sk.errors.CorruptState, r"has the digest xxh3:\w+, and the pipeline file says xxh3:\w+"),
     ],
 )
 def test_a_row_file_that_is_gone_or_damaged_is_named(
@@ -517,7 +519,7 @@ def test_a_row_file_that_is_gone_or_damaged_is_named(
     sk.open(write_data(tmp_path / "data")).filter(where=[("id", "<", 9)]).save(tmp_path / "p.json")
     damage(row_file(tmp_path))
     with pytest.raises(error, match=rf"(?s)p.json': nodes\[1\] \(filter\).rows.*{why}"):
-        sk.load_dataset(tmp_path / "p.json")
+        sk.load_pipeline(tmp_path / "p.json")
 
 
 def test_a_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,7 +540,7 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyte
             with pytest.raises(OSError, match="No space"):
                 sk.open(data).filter(where=[("id", "<", 7)]).save(tmp_path / "p.json")
         assert (tmp_path / "p.json").read_bytes() == before
-        assert len(sk.load_dataset(tmp_path / "p.json")) == 9
+        assert len(sk.load_pipeline(tmp_path / "p.json")) == 9
 
 
 def saved(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
@@ -548,7 +550,7 @@ def saved(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def load(path: Path) -> sk.Dataset:
-    return sk.load_dataset(path, functions={"doubled": doubled})
+    return sk.load_pipeline(path, functions={"doubled": doubled})
 
 
 def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
@@ -556,7 +558,9 @@ def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
     text = path.read_bytes()
     for size in range(0, len(text) - 2, 97):
         path.write_bytes(text[:size])
-        with pytest.raises(sk.CorruptState, match=rf"p.json' has {size:,} bytes that are no JSON document"):
+        with pytest.raises(
+            sk.errors.CorruptState, match=rf"p.json' has {size:,} bytes that are no JSON document"
+        ):
             load(path)
 
 
@@ -565,24 +569,32 @@ def test_a_file_that_was_cut_anywhere_is_named(tmp_path: Path) -> None:
     [
         (
             {"seekable_pipeline": 2},
-            sk.UnsupportedFormat,
+            sk.errors.UnsupportedFormat,
             "seekable_pipeline is 2, and this version .* reads 1",
         ),
-        ({"seekable_pipeline": True}, sk.UnsupportedFormat, "is True"),
-        ({"nodes": []}, sk.CorruptState, "nodes: expected at least one"),
-        ({"nodes": {}}, sk.CorruptState, "nodes: expected `array`"),
-        ({"functions": None}, sk.CorruptState, "functions: expected `object`"),
-        ({"fingerprint": 7}, sk.CorruptState, "fingerprint: expected `str`, got `int`"),
+        ({"seekable_pipeline": True}, sk.errors.UnsupportedFormat, "is True"),
+        ({"nodes": []}, sk.errors.CorruptState, "nodes: expected at least one"),
+        ({"nodes": {}}, sk.errors.CorruptState, "nodes: expected `array`"),
+        ({"functions": None}, sk.errors.CorruptState, "functions: expected `object`"),
+        ({"fingerprint": 7}, sk.errors.CorruptState, "fingerprint: expected `str`, got `int`"),
         ({"fingerprint": "xxh3:0"}, sk.StateMismatch, "the file itself was edited"),
-        ({"nodes": [{"node": 0, "kind": "os.system"}]}, sk.CorruptState, "no node of the kind 'os.system'"),
+        (
+            {"nodes": [{"node": 0, "kind": "os.system"}]},
+            sk.errors.CorruptState,
+            "no node of the kind 'os.system'",
+        ),
         (
             {"nodes": [{"node": 0, "kind": "shuffle", "child": 0, "seed": 1, "fixed": False}]},
-            sk.CorruptState,
+            sk.errors.CorruptState,
             "number of an earlier node",
         ),
-        ({"nodes": [{"node": 0, "kind": "shuffle", "seeed": 1}]}, sk.CorruptState, "no argument 'seeed'"),
-        ({"nodes": [{"node": 1, "kind": "shuffle"}]}, sk.CorruptState, "node: expected 0"),
-        ({"nodes": [{"kind": "shuffle"}]}, sk.CorruptState, "make no node"),
+        (
+            {"nodes": [{"node": 0, "kind": "shuffle", "seeed": 1}]},
+            sk.errors.CorruptState,
+            "no argument 'seeed'",
+        ),
+        ({"nodes": [{"node": 1, "kind": "shuffle"}]}, sk.errors.CorruptState, "node: expected 0"),
+        ({"nodes": [{"kind": "shuffle"}]}, sk.errors.CorruptState, "make no node"),
     ],
 )
 def test_a_file_of_something_else_is_refused(
@@ -596,20 +608,20 @@ def test_a_file_of_something_else_is_refused(
 
 def test_no_pipeline_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(sk.DataNotFound, match="there is no file"):
-        sk.load_dataset(tmp_path / "none.json")
+        sk.load_pipeline(tmp_path / "none.json")
     with pytest.raises(sk.DataNotFound, match="there is no file"):
-        sk.load_dataset(tmp_path)
+        sk.load_pipeline(tmp_path)
     for text in ("{}", "[]", "3", '{"id": 1}'):
         (tmp_path / "p.json").write_text(text)
-        with pytest.raises(sk.UnsupportedFormat, match="is no pipeline file"):
-            sk.load_dataset(tmp_path / "p.json")
-    with pytest.raises(sk.WrongType, match="path of a file"):
-        sk.load_dataset(7)  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match="path of a file"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match="is no pipeline file"):
+            sk.load_pipeline(tmp_path / "p.json")
+    with pytest.raises(sk.errors.WrongType, match="path of a file"):
+        sk.load_pipeline(7)  # type: ignore[arg-type]
+    with pytest.raises(sk.errors.WrongType, match="path of a file"):
         sk.from_sequence("ab").save(None)  # type: ignore[arg-type]
     (tmp_path / "p.json").write_text('{"seekable_pipeline": ' + "[" * 100_000)
-    with pytest.raises(sk.CorruptState, match="no JSON document"):
-        sk.load_dataset(tmp_path / "p.json")
+    with pytest.raises(sk.errors.CorruptState, match="no JSON document"):
+        sk.load_pipeline(tmp_path / "p.json")
 
 
 JUNK: list[Any] = [
@@ -676,7 +688,7 @@ def test_loading_imports_no_module_that_the_file_names(tmp_path: Path) -> None:
     for name in ("evil.run", "os.system"):
         changed = json.loads(json.dumps(document).replace(f"{__name__}.doubled", name))
         path.write_text(json.dumps(changed))
-        with pytest.raises(sk.InvalidArgument, match=name):
+        with pytest.raises(sk.errors.InvalidArgument, match=name):
             load(path)
     assert "evil" not in set(sys.modules) - before
 
@@ -695,7 +707,7 @@ def test_files_with_odd_names_come_back(tmp_path: Path) -> None:
     (data / "0.jsonl").rename(data / "ü\nx.jsonl")
     ds = sk.open(data)
     ds.save(tmp_path / "p q.json")
-    assert list(sk.load_dataset(tmp_path / "p q.json")) == list(ds)
+    assert list(sk.load_pipeline(tmp_path / "p q.json")) == list(ds)
 
 
 def test_a_relative_path_is_that_of_the_working_folder(
@@ -706,7 +718,7 @@ def test_a_relative_path_is_that_of_the_working_folder(
     sk.open("data").select([1]).save("p")
     shutil.copytree(tmp_path, tmp_path.parent / "copy")
     monkeypatch.chdir(tmp_path.parent / "copy")
-    assert sk.load_dataset("p")[0]["id"] == 1
+    assert sk.load_pipeline("p")[0]["id"] == 1
 
 
 def test_parts_of_a_split_may_have_any_name(tmp_path: Path) -> None:
@@ -719,14 +731,14 @@ def test_parts_of_a_split_may_have_any_name(tmp_path: Path) -> None:
         for stable in (False, True):
             part = ds.split({name: 0.5, "rest": 0.5}, seed=1, stable=stable)[name]
             part.save(tmp_path / "p.json")
-            again = sk.load_dataset(tmp_path / "p.json")
+            again = sk.load_pipeline(tmp_path / "p.json")
             assert (list(again), again.fingerprint) == (list(part), part.fingerprint)
 
 
 def test_worker_processes_read_a_loaded_pipeline(tmp_path: Path) -> None:
     ds = sk.open(write_data(tmp_path / "data")).filter(where=[("id", ">", 4)]).map(doubled)
     ds.save(tmp_path / "p.json")
-    again = sk.load_dataset(
+    again = sk.load_pipeline(
         tmp_path / "p.json", functions={"doubled": lambda record: {**record, "id": 2 * record["id"]}}
     )
     assert [
@@ -737,6 +749,6 @@ def test_worker_processes_read_a_loaded_pipeline(tmp_path: Path) -> None:
 def test_a_pipeline_file_is_no_data(tmp_path: Path) -> None:
     sk.open(write_data(tmp_path / "data")).shuffle(seed=1).save(tmp_path / "data" / "p.json")
     for path in (tmp_path / "data" / "p.json", tmp_path / "data"):
-        with pytest.raises(sk.UnsupportedFormat, match=r"p.json' is a pipeline .*sk.load_dataset"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"p.json' is a pipeline .*sk.load_pipeline"):
             sk.open(path)
-    assert len(sk.load_dataset(tmp_path / "data" / "p.json")) == 30
+    assert len(sk.load_pipeline(tmp_path / "data" / "p.json")) == 30

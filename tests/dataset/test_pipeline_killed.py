@@ -27,11 +27,11 @@ def check_kills(folder: Path, points: Iterable[tuple[str | None, int]], killer: 
     for kind, number in points:
         save(folder, OLD)
         codes.append(killer.kill_at(number, folder / "saved", save, folder, NEW, kind=kind))
-        loaded = sk.load_dataset(folder / "saved" / "pipeline.json")
+        loaded = sk.load_pipeline(folder / "saved" / "pipeline.json")
         found.add(loaded[0]["id"])
         assert [record["id"] for record in loaded] == list(range(loaded[0]["id"], 30))
         save(folder, NEW)
-        assert sk.load_dataset(folder / "saved" / "pipeline.json")[0] == {"id": NEW}
+        assert sk.load_pipeline(folder / "saved" / "pipeline.json")[0] == {"id": NEW}
     assert found <= {OLD, NEW}
     return codes
 

@@ -134,15 +134,15 @@ def test_shards_have_the_size_of_their_format(tmp_path: Path) -> None:
 
 def test_what_is_no_format_is_refused(tmp_path: Path) -> None:
     ds = records()
-    with pytest.raises(sk.InvalidArgument, match=r"one of 'jsonl', 'parquet', .*got 'orc'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"one of 'jsonl', 'parquet', .*got 'orc'"):
         ds.write(tmp_path, "orc")
-    with pytest.raises(sk.WrongType, match="name of a format"):
+    with pytest.raises(sk.errors.WrongType, match="name of a format"):
         ds.write(tmp_path, None)  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match=re.escape("call write_shar(folder, fields=")):
+    with pytest.raises(sk.errors.InvalidArgument, match=re.escape("call write_shar(folder, fields=")):
         ds.write(tmp_path, "shar")
-    with pytest.raises(sk.EndlessDataset, match=r"write_jsonl\(\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"write_jsonl\(\) needs a length"):
         sk.mix([ds, ds], seed=0, stop="never").write(tmp_path, "jsonl")
-    with pytest.raises(sk.EndlessDataset, match=r"write_jsonl\(\) needs a stream that ends"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"write_jsonl\(\) needs a stream that ends"):
         ds.stream().write(tmp_path, "jsonl")
 
 
@@ -153,5 +153,5 @@ def test_a_format_as_a_value_writes_with_its_options(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "lines").glob("*.gz")]
     for name in ("lines", "table"):
         assert list(sk.open(tmp_path / name)) == list(ds)
-    with pytest.raises(sk.InvalidArgument, match="text is read and not written"):
+    with pytest.raises(sk.errors.InvalidArgument, match="text is read and not written"):
         sk.formats.Text.writer()

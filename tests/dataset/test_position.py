@@ -34,9 +34,9 @@ def test_positions_of_an_endless_dataset_are_its_rows() -> None:
 
 def test_plain_rows_stay_those_of_epoch_0() -> None:
     ds = numbers(5)
-    with pytest.raises(sk.OutOfRange, match="row 7 is out of range"):
+    with pytest.raises(sk.errors.OutOfRange, match="row 7 is out of range"):
         ds[7]
-    with pytest.raises(sk.OutOfRange, match="row 7 is out of range"):
+    with pytest.raises(sk.errors.OutOfRange, match="row 7 is out of range"):
         ds[[7]]
     assert ds[Position(7)] == 2
 
@@ -49,14 +49,14 @@ def test_locate_takes_positions() -> None:
 
 @pytest.mark.parametrize("rows", [[Position(1), 2], [2, Position(1)], (Position(9), np.int64(1))])
 def test_rows_among_positions_are_refused(rows: Any) -> None:
-    with pytest.raises(sk.WrongType, match="must all be positions, or none of them"):
+    with pytest.raises(sk.errors.WrongType, match="must all be positions, or none of them"):
         numbers(5)[rows]
 
 
 @pytest.mark.parametrize("position", [Position(-1), Position(2**63), Position(10**30)])
 def test_positions_are_numbers_of_64_bits(position: Position) -> None:
     for rows in (position, [Position(0), position]):
-        with pytest.raises(sk.OutOfRange, match=rf"position {int(position)} is out of range"):
+        with pytest.raises(sk.errors.OutOfRange, match=rf"position {int(position)} is out of range"):
             numbers(5)[rows]
 
 

@@ -64,15 +64,15 @@ def test_blocks_are_the_childs_with_the_rows_of_each() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"there are 9 records \(got n=10\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"there are 9 records \(got n=10\)"):
         numbers(9).sample(10, seed=1)
-    with pytest.raises(sk.InvalidArgument, match="n must be at least 0"):
+    with pytest.raises(sk.errors.InvalidArgument, match="n must be at least 0"):
         numbers(9).sample(-1, seed=1)
-    with pytest.raises(sk.InvalidArgument, match="seed must be"):
+    with pytest.raises(sk.errors.InvalidArgument, match="seed must be"):
         numbers(9).sample(1, seed=2**64)
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         numbers(9).shuffle(seed=1).sample(1, seed=1)
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         endless().sample(3, seed=1)
 
 
@@ -106,5 +106,5 @@ def test_bad_numbers_and_fractions_are_named(
 
 
 def test_a_fraction_of_endless_data_is_refused() -> None:
-    with pytest.raises(sk.EndlessDataset, match=r"sample\(fraction=\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"sample\(fraction=\) needs a length"):
         endless().sample(fraction=0.5, seed=1)

@@ -191,7 +191,7 @@ def test_texts_of_no_files_and_of_shuffled_ones(tmp_path: Path) -> None:
 
 def test_what_cannot_be_samples_is_refused(tmp_path: Path) -> None:
     paths = corpus(tmp_path / "one", {"a": 2}) + corpus(tmp_path / "two", {"a": 2})
-    with pytest.raises(sk.InvalidArgument, match="would both become the samples of 'a'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="would both become the samples of 'a'"):
         samples(sk.open(paths), tmp_path / "out", 4)
     samples(sk.open(paths[0]), tmp_path / "out", 4)
     with pytest.raises(sk.StateMismatch, match="sample_size was 4, is 5"):
@@ -215,7 +215,7 @@ def test_tokenize_writes_samples(tmp_path: Path) -> None:
     assert [record["tokens"].tolist() for record in tk] == [
         ids[start : start + 5] for start in range(0, len(ids) // 5 * 5, 5)
     ]
-    with pytest.raises(sk.InvalidArgument, match="fewer tokens than one sample of 1,000"):
+    with pytest.raises(sk.errors.InvalidArgument, match="fewer tokens than one sample of 1,000"):
         sk.tokenize(paths, to=tmp_path / "few", tokenizer=characters, eos=0, sample_size=1000)
 
 

@@ -132,7 +132,7 @@ def test_damaged_rows_are_refused(damage: Callable[[Path], None], tmp_path: Path
     save = tmp_path / "kept.u64"
     numbers(10).filter(is_even, save=save)
     damage(save)
-    with pytest.raises(sk.CorruptState, match=r"kept\.u64' has .*remove it to filter again"):
+    with pytest.raises(sk.errors.CorruptState, match=r"kept\.u64' has .*remove it to filter again"):
         numbers(10).filter(is_even, save=save)
 
 
@@ -141,7 +141,7 @@ def test_a_description_that_cannot_be_read_is_refused(text: str, tmp_path: Path)
     save = tmp_path / "kept.u64"
     numbers(10).filter(is_even, save=save)
     (tmp_path / "kept.u64.json").write_text(text, encoding="latin-1")
-    with pytest.raises(sk.CorruptState, match=r"kept\.u64\.json' cannot be read"):
+    with pytest.raises(sk.errors.CorruptState, match=r"kept\.u64\.json' cannot be read"):
         numbers(10).filter(is_even, save=save)
 
 
@@ -149,25 +149,25 @@ def test_a_newer_description_is_refused(tmp_path: Path) -> None:
     save, sidecar = tmp_path / "kept.u64", tmp_path / "kept.u64.json"
     numbers(10).filter(is_even, save=save)
     sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), "seekable_kept": 2}))
-    with pytest.raises(sk.CorruptState, match="has version 2, and this seekable knows 1"):
+    with pytest.raises(sk.errors.CorruptState, match="has version 2, and this seekable knows 1"):
         numbers(10).filter(is_even, save=save)
 
 
 def test_a_file_of_somebody_elses_is_never_written_over(tmp_path: Path) -> None:
     save = tmp_path / "corpus.jsonl"
     save.write_text("{}\n")
-    with pytest.raises(sk.InvalidArgument, match=r"it was not kept by filter\(\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"it was not kept by filter\(\)"):
         numbers(10).filter(is_even, save=save)
     assert save.read_text() == "{}\n"
-    with pytest.raises(sk.InvalidArgument, match=r"it was not kept by filter\(\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"it was not kept by filter\(\)"):
         numbers(10).filter(is_even, save=tmp_path)
 
 
 def test_save_is_the_path_of_a_file(tmp_path: Path) -> None:
     for wrong in ("", f"{tmp_path}/"):
-        with pytest.raises(sk.InvalidArgument, match="save must name a file"):
+        with pytest.raises(sk.errors.InvalidArgument, match="save must name a file"):
             numbers(10).filter(never, save=wrong)
-    with pytest.raises(sk.WrongType, match="a path must be a str"):
+    with pytest.raises(sk.errors.WrongType, match="a path must be a str"):
         numbers(10).filter(never, save=3)  # type: ignore[arg-type]
     with pytest.raises(sk.DataNotFound, match=r"no folder '.*nowhere' for save='.*kept\.u64': make it first"):
         numbers(10).filter(never, save=tmp_path / "nowhere" / "kept.u64")

@@ -96,9 +96,9 @@ def test_what_was_looked_at_is_told(tmp_path: Path, tables: sk.Dataset) -> None:
 
 
 def test_other_records_have_no_schema() -> None:
-    with pytest.raises(sk.BadValue, match=r"'a' has values of no one type \(int, str\)"):
+    with pytest.raises(sk.errors.BadValue, match=r"'a' has values of no one type \(int, str\)"):
         _ = sk.from_sequence([{"a": 1}, {"a": "x"}]).schema
-    with pytest.raises(sk.WrongType, match="only records that are dicts"):
+    with pytest.raises(sk.errors.WrongType, match="only records that are dicts"):
         _ = sk.from_sequence("ab").schema
     assert sk.from_sequence([sk.HOLE, {"a": 1}]).schema.names == ["a"]
     assert sk.from_sequence([]).schema.names == []
@@ -109,7 +109,7 @@ def test_other_records_have_no_schema() -> None:
 )
 def test_a_lone_surrogate_has_no_type(record: dict[str, object]) -> None:
     ds = sk.from_sequence([{"z": 1, **record, "b": 2}])
-    with pytest.raises(sk.BadValue, match=r"has the text \".*\\ud.*\" with a lone surrogate"):
+    with pytest.raises(sk.errors.BadValue, match=r"has the text \".*\\ud.*\" with a lone surrogate"):
         _ = ds.schema
     found = [(column.name, column.type, column.present) for column in ds.info().columns]
     assert found == [("z", "?", 1), (next(iter(record)), "?", 1), ("b", "?", 1)]
@@ -140,7 +140,7 @@ def test_info_of_anything(tmp_path: Path) -> None:
     assert sk.from_sequence(range(4)).batch(2).info().files == ()
     many = sk.concat([sk.from_sequence("ab", version=i) for i in range(30)]).info()
     assert "and 10 more files" in str(many)
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         endless().info()
 
 
@@ -152,5 +152,5 @@ def test_columns_are_those_of_the_files_and_else_those_of_the_first_records(tmp_
     assert sk.open(tmp_path).rename({"b": "c"}).columns == ["c", "a"]
     assert sk.from_sequence([sk.HOLE, {"a": 1}, {"b": 1, "a": 2}]).columns == ["a", "b"]
     assert sk.from_sequence([{"a": 1}] * 3).shuffle(seed=1).columns == ["a"]
-    with pytest.raises(sk.WrongType, match="only records that are dicts have columns"):
+    with pytest.raises(sk.errors.WrongType, match="only records that are dicts have columns"):
         _ = sk.from_sequence(["a"]).columns

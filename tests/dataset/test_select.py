@@ -72,6 +72,6 @@ def test_bad_rows_are_named(rows: Any, error: type[Exception], message: str) -> 
 
 
 def test_endless_data_must_be_cut_first() -> None:
-    with pytest.raises(sk.EndlessDataset, match=r"select\(\) needs a length.*take\(k\)"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"select\(\) needs a length.*take\(k\)"):
         endless().select([1])
     assert list(endless().take(5).select([4, 0])) == [endless()[4], endless()[0]]

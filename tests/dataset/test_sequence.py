@@ -57,7 +57,9 @@ def test_rows_are_plain_integers() -> None:
 
 @pytest.mark.parametrize("thing", [{1: 2}, {1}, iter([1]), 3, None])
 def test_what_is_no_sequence_is_refused(thing: Any) -> None:
-    with pytest.raises(sk.WrongType, match=rf"__len__ and __getitem__.*\(got {type(thing).__name__}\)"):
+    with pytest.raises(
+        sk.errors.WrongType, match=rf"__len__ and __getitem__.*\(got {type(thing).__name__}\)"
+    ):
         sk.from_sequence(thing)
 
 

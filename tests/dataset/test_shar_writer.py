@@ -235,7 +235,7 @@ def test_features_alone_are_enough_beside_audio(tmp_path: Path) -> None:
     }
     assert features == {**features, **wanted}
     assert json.loads((tmp_path / "cuts.000000.jsonl").read_text())["features"] == features
-    with pytest.raises(sk.WrongType, match="need a manifest, with 'num_frames'"):
+    with pytest.raises(sk.errors.WrongType, match="need a manifest, with 'num_frames'"):
         write(
             tmp_path / "other", [{**given, "features": values[0]}], {"recording": "wav", "features": "numpy"}
         )
@@ -358,7 +358,7 @@ VECTOR = {"storage_type": "x", "storage_path": "", "storage_key": "", "shape": [
 def test_what_cannot_be_written_is_named_and_left_out(given: Any, says: str, tmp_path: Path) -> None:
     with sk.SharWriter(tmp_path, FIELDS, compress_jsonl=False) as writer:
         writer.write(cut(0))
-        with pytest.raises(sk.WrongType, match=says):
+        with pytest.raises(sk.errors.WrongType, match=says):
             writer.write(given)
         writer.write(cut(1))
     assert contents(tmp_path) == with_indexes(files_of(range(2), suffix=".000000"))
@@ -373,7 +373,9 @@ def test_the_manifest_of_an_array_is_none_of_features(tmp_path: Path) -> None:
     given = cut(0, features={"shape": [3, 2], "data": np.zeros((3, 2))}, custom={})
     with (
         sk.SharWriter(tmp_path, {"recording": "wav", "features": "numpy"}, compress_jsonl=False) as writer,
-        pytest.raises(sk.WrongType, match=r"field 'features' of cut 'utt-0'.*that of features has 'type'"),
+        pytest.raises(
+            sk.errors.WrongType, match=r"field 'features' of cut 'utt-0'.*that of features has 'type'"
+        ),
     ):
         writer.write(given)
 
@@ -390,19 +392,23 @@ def test_manifests_have_the_order_of_lhotse(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        ({"fields": ["recording"]}, sk.WrongType, "fields must be a dict"),
-        ({"fields": {"recording": "aac"}}, sk.InvalidArgument, "has the kind 'aac'; known are 'flac', 'mp3'"),
-        ({"fields": {"a.b": "wav"}}, sk.InvalidArgument, "no field can be named 'a.b'"),
-        ({"fields": {"a%06d": "wav"}}, sk.InvalidArgument, "no field can be named"),
-        ({"fields": {"cuts": "jsonl"}}, sk.InvalidArgument, "no field can be named 'cuts'"),
-        ({"fields": {3: "wav"}}, sk.WrongType, "the names of fields are str"),
-        ({"fields": {}, "include_cuts": False}, sk.InvalidArgument, "nothing to write"),
-        ({"shard_size": 0}, sk.InvalidArgument, "shard_size must be at least 1"),
-        ({"shard_offset": -1}, sk.InvalidArgument, "shard_offset must be at least 0"),
-        ({"shard_suffix": ".a"}, sk.InvalidArgument, "shard_suffix= is for one shard"),
-        ({"shard_suffix": "/a", "shard_size": None}, sk.InvalidArgument, "a part of a file name"),
-        ({"compress_jsonl": 1}, sk.WrongType, "compress_jsonl must be True or False"),
-        ({"folder": 3}, sk.WrongType, "folder must be the path"),
+        ({"fields": ["recording"]}, sk.errors.WrongType, "fields must be a dict"),
+        (
+            {"fields": {"recording": "aac"}},
+            sk.errors.InvalidArgument,
+            "has the kind 'aac'; known are 'flac', 'mp3'",
+        ),
+        ({"fields": {"a.b": "wav"}}, sk.errors.InvalidArgument, "no field can be named 'a.b'"),
+        ({"fields": {"a%06d": "wav"}}, sk.errors.InvalidArgument, "no field can be named"),
+        ({"fields": {"cuts": "jsonl"}}, sk.errors.InvalidArgument, "no field can be named 'cuts'"),
+        ({"fields": {3: "wav"}}, sk.errors.WrongType, "the names of fields are str"),
+        ({"fields": {}, "include_cuts": False}, sk.errors.InvalidArgument, "nothing to write"),
+        ({"shard_size": 0}, sk.errors.InvalidArgument, "shard_size must be at least 1"),
+        ({"shard_offset": -1}, sk.errors.InvalidArgument, "shard_offset must be at least 0"),
+        ({"shard_suffix": ".a"}, sk.errors.InvalidArgument, "shard_suffix= is for one shard"),
+        ({"shard_suffix": "/a", "shard_size": None}, sk.errors.InvalidArgument, "a part of a file name"),
+        ({"compress_jsonl": 1}, sk.errors.WrongType, "compress_jsonl must be True or False"),
+        ({"folder": 3}, sk.errors.WrongType, "folder must be the path"),
     ],
 )
 def test_arguments_are_checked(
@@ -430,7 +436,7 @@ def test_several_writers_of_one_shard_each_fill_a_folder(tmp_path: Path) -> None
     names = set(contents(tmp_path))
     assert {"cuts.a.jsonl", "cuts.b.jsonl", "recording.a.tar", "recording.b.tar"} <= names
     assert all(".a." in name or ".b." in name for name in names)
-    with pytest.raises(sk.InvalidArgument, match=r"holds 'cuts\.b\.jsonl' already"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"holds 'cuts\.b\.jsonl' already"):
         write(tmp_path, [], shard_size=None, shard_suffix=".b")
 
 
@@ -448,7 +454,7 @@ def test_data_of_a_cut_that_is_not_written_is_warned_of_once(tmp_path: Path) -> 
 def test_shards_that_are_there_are_refused_unless_they_may_go(tmp_path: Path) -> None:
     write(tmp_path, map(cut, range(9)), shard_size=3)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(sk.InvalidArgument, match=r"holds 'cuts\.000000\.jsonl' already"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"holds 'cuts\.000000\.jsonl' already"):
         sk.SharWriter(tmp_path, FIELDS)
     write(tmp_path, map(cut, range(9, 10)), shard_size=3, shard_offset=3)
     write(tmp_path, map(cut, range(3)), shard_size=3, overwrite=True)
@@ -466,7 +472,7 @@ def test_an_error_drops_the_unfinished_shard_alone(tmp_path: Path) -> None:
 def test_a_closed_writer_stays_closed(tmp_path: Path) -> None:
     writer = write(tmp_path, map(cut, range(3)))
     writer.close()
-    with pytest.raises(sk.InvalidArgument, match="is closed"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is closed"):
         writer.write(cut(0))
     assert contents(tmp_path) == with_indexes(files_of(range(3), suffix=".000000"))
 

@@ -91,5 +91,5 @@ def test_a_seed_must_be_given() -> None:
 
 
 def test_an_endless_dataset_has_no_permutation() -> None:
-    with pytest.raises(sk.EndlessDataset, match=r"shuffle\(\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"shuffle\(\) needs a length"):
         endless().shuffle(seed=1)

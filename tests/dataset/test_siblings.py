@@ -123,7 +123,9 @@ def test_columns_are_in_the_order_of_the_caller(folder: Path) -> None:
     assert list(opened(folder, columns=["txt", "__key__"])[2]) == ["txt", "__key__"]
     assert opened(folder, columns=["txt"]).key("s2/001") == {"txt": "caption of s2/001"}
     assert opened(folder, columns=[])[0] == {}
-    with pytest.raises(sk.InvalidArgument, match="no sample has a field 'png'; there are '__key__', 'jpg'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match="no sample has a field 'png'; there are '__key__', 'jpg'"
+    ):
         opened(folder, columns=["png"])
 
 
@@ -131,7 +133,7 @@ def test_decode_is_for_the_fields_of_all_sides(folder: Path) -> None:
     ds = opened(folder, decode={"txt": "bytes", "jpg": len})
     assert ds[0] == {**record(ALL[0]), "txt": b"caption of s0/000", "jpg": 15}
     assert opened(folder, decode="bytes")[0]["cls"] == b"6"
-    with pytest.raises(sk.InvalidArgument, match="decode has 'png'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="decode has 'png'"):
         opened(folder, decode={"png": "pil"})
     ours = opened(folder, decode="webdataset")[0]
     assert ours == {**record(ALL[0]), "__url__": ours["__url__"]}
@@ -141,7 +143,7 @@ def test_decode_is_for_the_fields_of_all_sides(folder: Path) -> None:
 def test_pickles_are_refused_at_opening(folder: Path) -> None:
     for shard, keys in enumerate(KEYS):
         archive(folder / "c" / f"{shard}.tar", {key: {"pyd": pickle.dumps(key)} for key in keys})
-    with pytest.raises(sk.UnsupportedFormat, match="the field 'pyd' is not loaded"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="the field 'pyd' is not loaded"):
         opened(folder, "a", "c")
     assert opened(folder, "a", "c", columns=["jpg"])[0] == {"jpg": b"image of s0/000"}
     assert opened(folder, "a", "c", decode={"pyd": pickle.loads})[0]["pyd"] == "s0/000"
@@ -177,7 +179,7 @@ def lacking(folder: Path) -> None:
 
 def test_a_missing_sample_is_an_error_that_says_where(folder: Path) -> None:
     lacking(folder)
-    with pytest.raises(sk.UnsupportedFormat) as raised:
+    with pytest.raises(sk.errors.UnsupportedFormat) as raised:
         opened(folder)
     message = str(raised.value)
     assert f"{folder / 'a' / '0.tar'} ('a') lacks 1 sample of {folder / 'b' / '0.tar'} ('b')" in message
@@ -218,15 +220,17 @@ def test_a_key_twice_cannot_be_matched_by_key(folder: Path) -> None:
         for key in ("s0/000", "s0/001", "s0/000", "s0/003", "s0/004"):
             file.addfile(tarfile.TarInfo(f"{key}.txt"), io.BytesIO())
     with (
-        pytest.warns(sk.DuplicateKeys),
-        pytest.raises(sk.UnsupportedFormat, match="rows 0 and 2 have the key"),
+        pytest.warns(sk.errors.DuplicateKeys),
+        pytest.raises(sk.errors.UnsupportedFormat, match="rows 0 and 2 have the key"),
     ):
         opened(folder, format=sk.formats.Tar(missing="none"))
 
 
 def test_other_numbers_of_shards_need_a_join(folder: Path) -> None:
     (folder / "b" / "1.tar").unlink()
-    with pytest.raises(sk.UnsupportedFormat, match=r"'a' has 3, 'b' has 2\. sk\.join\(.*on='__key__'\)"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"'a' has 3, 'b' has 2\. sk\.join\(.*on='__key__'\)"
+    ):
         opened(folder)
     a, b = (sk.open(path) for path in sides(folder).values())
     assert list(sk.join(a, b, on="__key__", jobs=1)) == [record(key) for key in ALL]
@@ -236,7 +240,7 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
     for shard, keys in enumerate(KEYS):
         archive(folder / "c" / f"{shard}.tar", {key: {"txt": b"c", "cls": b"7"} for key in keys})
     with pytest.raises(
-        sk.InvalidArgument, match=r"'a' and 'c' both have a field 'cls'.*suffix=\{'c': '_c'\}"
+        sk.errors.InvalidArgument, match=r"'a' and 'c' both have a field 'cls'.*suffix=\{'c': '_c'\}"
     ):
         opened(folder, "a", "c")
     whole = {**record(ALL[0]), "txt_c": "c", "cls_c": 7}
@@ -261,25 +265,25 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sources", "options", "error", "message"),
     [
-        ({}, {}, sk.InvalidArgument, "at least one"),
-        ({3: "a/*.tar"}, {}, sk.WrongType, "must be names"),
-        ({"a": None}, {}, sk.WrongType, "a list of those; got None"),
-        ({"a": {"b": "c"}}, {}, sk.WrongType, "a list of those; got {'b': 'c'}"),
+        ({}, {}, sk.errors.InvalidArgument, "at least one"),
+        ({3: "a/*.tar"}, {}, sk.errors.WrongType, "must be names"),
+        ({"a": None}, {}, sk.errors.WrongType, "a list of those; got None"),
+        ({"a": {"b": "c"}}, {}, sk.errors.WrongType, "a list of those; got {'b': 'c'}"),
         (
             {"a": "a/*.tar"},
             {"format": sk.formats.Tar(suffix="")},
-            sk.InvalidArgument,
+            sk.errors.InvalidArgument,
             "suffix must be a text",
         ),
         (
             {"a": "a/*.tar"},
             {"format": sk.formats.Tar(suffix={"x": "_"})},
-            sk.InvalidArgument,
+            sk.errors.InvalidArgument,
             "suffix has 'x'",
         ),
-        ({"a": "a/*.tar"}, {"key": "cls"}, sk.InvalidArgument, "key="),
-        ({"a": "a/*.tar", "b": "l.jsonl"}, {}, sk.InvalidArgument, "a dict is for sibling archives"),
-        ("a/*.tar", {"format": sk.formats.Tar(suffix="_b")}, sk.InvalidArgument, "suffix="),
+        ({"a": "a/*.tar"}, {"key": "cls"}, sk.errors.InvalidArgument, "key="),
+        ({"a": "a/*.tar", "b": "l.jsonl"}, {}, sk.errors.InvalidArgument, "a dict is for sibling archives"),
+        ("a/*.tar", {"format": sk.formats.Tar(suffix="_b")}, sk.errors.InvalidArgument, "suffix="),
         ({"a": "nothing/*.tar"}, {}, sk.DataNotFound, "nothing"),
     ],
 )
@@ -329,7 +333,7 @@ def test_a_pipeline_file_holds_sibling_archives(folder: Path) -> None:
     ):
         ds = opened(folder, **options).shuffle(seed=1)
         ds.save(folder / "pipeline.json")
-        again = sk.load_dataset(folder / "pipeline.json")
+        again = sk.load_pipeline(folder / "pipeline.json")
         assert list(again) == list(ds)
         assert again.fingerprint == ds.fingerprint
 

@@ -85,7 +85,7 @@ def test_epochs_of_a_stepping_slice_of_endless_data_follow_one_another() -> None
 
 @pytest.mark.parametrize("rows", [slice(-1, None), slice(None, -1), slice(None, None, -1), slice(0, 5, 0)])
 def test_slices_from_an_end_that_is_not_there_are_refused(rows: slice) -> None:
-    with pytest.raises(sk.InvalidArgument, match="from its start, forwards"):
+    with pytest.raises(sk.errors.InvalidArgument, match="from its start, forwards"):
         endless()[rows]
 
 

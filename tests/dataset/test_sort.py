@@ -143,7 +143,9 @@ def test_columns_of_nanoseconds(tmp_path: Path) -> None:
         ds = sk.open(tmp_path / f"{zone is None}.parquet")
         assert [row["id"] for row in ds.sort("when")] == in_order
         assert [row["id"] for row in ds.sort("when", reverse=True)] == [*in_order[4::-1], 1, 5]
-    with pytest.raises(sk.WrongType, match="this one is a timestamp of pandas with a time zone, and that"):
+    with pytest.raises(
+        sk.errors.WrongType, match="this one is a timestamp of pandas with a time zone, and that"
+    ):
         sk.concat([sk.open(tmp_path / "True.parquet"), sk.open(tmp_path / "False.parquet")]).sort("when")
 
 
@@ -182,24 +184,24 @@ def test_holes_and_missing_keys_come_last() -> None:
     ids=[*"abcdefghij"],
 )
 def test_keys_without_an_order_are_named(keys: list[Any], message: str) -> None:
-    with pytest.raises(sk.WrongType, match=message):
+    with pytest.raises(sk.errors.WrongType, match=message):
         sk.from_sequence([(key, 0) for key in keys]).sort(key_of, jobs=1)
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"m": 1}\n')
     message = r"a\.jsonl row 1: sort\('n'\): there is no column 'n'; .* give a function: by=lambda"
-    with pytest.raises(sk.MissingColumn, match=message):
+    with pytest.raises(sk.errors.MissingColumn, match=message):
         sk.open(tmp_path).sort("n")
-    with pytest.raises(sk.WrongType, match=r"row 0: sort\('n'\): a record with columns is a dict"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 0: sort\('n'\): a record with columns is a dict"):
         numbers(3).sort("n")
-    with pytest.raises(sk.WrongType, match="by must be the name of a column or a function"):
+    with pytest.raises(sk.errors.WrongType, match="by must be the name of a column or a function"):
         numbers(3).sort(["n"])  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.WrongType, match="reverse must be True or False"):
+    with pytest.raises(sk.errors.WrongType, match="reverse must be True or False"):
         numbers(3).sort(abs, reverse=1)  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         numbers(3).shuffle(seed=1).sort(abs)
-    with pytest.raises(sk.EndlessDataset, match=r"sort\(\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"sort\(\) needs a length"):
         endless().sort(abs)
 
 

@@ -56,7 +56,7 @@ def test_the_specs_of_the_hub() -> None:
     ],
 )
 def test_an_incomplete_spec_is_told(text: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"form is hf:REPO:SPLIT|not complete"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"form is hf:REPO:SPLIT|not complete"):
         sk.open(text)
 
 
@@ -69,13 +69,13 @@ def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_specs_go_together_by_other_means(tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"'txt:a:text' is opened alone; .* sk.concat"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'txt:a:text' is opened alone; .* sk.concat"):
         sk.open([str(tmp_path), "txt:a:text"])
-    with pytest.raises(sk.InvalidArgument, match="leave format='jsonl' out"):
+    with pytest.raises(sk.errors.InvalidArgument, match="leave format='jsonl' out"):
         sk.open("txt:a.txt:text", format="jsonl")
-    with pytest.raises(sk.InvalidArgument, match="format must be one of"):
+    with pytest.raises(sk.errors.InvalidArgument, match="format must be one of"):
         sk.open("hf:me/web:train", format="json")
-    with pytest.raises(sk.InvalidArgument, match="both choose the columns to read"):
+    with pytest.raises(sk.errors.InvalidArgument, match="both choose the columns to read"):
         sk.open("hf:me/web:train:text", columns=["id"])
 
 
@@ -168,7 +168,9 @@ def test_a_split_of_any_format_is_found_by_the_names_of_its_files(
     ],
 )
 def test_files_of_several_formats_are_told(names: list[str]) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match=r"several formats for the split 'train': .* with format="):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"several formats for the split 'train': .* with format="
+    ):
         shards_of(names, None, split="train", config=None, where="it", suffixes=FORMATS)
 
 
@@ -194,7 +196,8 @@ def test_several_datasets_are_told_of() -> None:
 
     names = ["de/1.parquet", "en/2.parquet"]
     with pytest.raises(
-        sk.InvalidArgument, match=r"write which in front of it, such as de/train. It has de/train, en/train"
+        sk.errors.InvalidArgument,
+        match=r"write which in front of it, such as de/train. It has de/train, en/train",
     ):
         shards_of(names, configs("de", "en"), split="train", config=None, where="it")
     both = [*configs("de"), *configs("en", default=True)]
@@ -204,7 +207,7 @@ def test_several_datasets_are_told_of() -> None:
         shards_of(names, configs("de"), split="train", config="fr", where="it")
     with pytest.raises(sk.DataNotFound, match=r"says that fr/train is in fr/\*, and has no such file"):
         shards_of(names, configs("fr"), split="train", config=None, where="it")
-    with pytest.raises(sk.InvalidArgument, match="several datasets"):
+    with pytest.raises(sk.errors.InvalidArgument, match="several datasets"):
         shards_of(["de/train-0.parquet", "en/train-0.parquet"], None, split="train", config=None, where="it")
 
 
@@ -224,7 +227,7 @@ junk = st.recursive(
 
 @given(junk)
 def test_a_readme_that_nobody_understands_is_no_crash(configs: object) -> None:
-    with contextlib.suppress(sk.DataNotFound, sk.InvalidArgument, UnsupportedFormat):
+    with contextlib.suppress(sk.DataNotFound, sk.errors.InvalidArgument, UnsupportedFormat):
         shards_of(["train.parquet"], configs, split="train", config=None, where="it")
 
 
@@ -241,7 +244,7 @@ def test_a_readme_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None
     (tmp_path / "README.md").symlink_to("README.md")
     with pytest.raises(AccessDenied, match=r"README\.md' may say which files are data, and cannot be read"):
         sk.open(f"hf:{tmp_path}:train")
-    with pytest.raises(sk.InvalidArgument, match=r"is not complete: name the split.*:train'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"is not complete: name the split.*:train'"):
         sk.open(f"hf:{tmp_path}")
 
 
@@ -270,7 +273,9 @@ def test_lines_are_records_of_one_column(folder: Path) -> None:
     ]
     assert list(sk.open(f"txt:{folder / 'c.jsonl'}:row", decode="json")) == [{"row": {"id": 1}}]
     assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
-    with pytest.raises(sk.InvalidArgument, match=r"decode must be one of 'text', 'bytes', 'json' for txt"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"decode must be one of 'text', 'bytes', 'json' for txt"
+    ):
         sk.open(f"txt:{folder}:text", decode=str)
 
 

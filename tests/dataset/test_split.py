@@ -187,10 +187,10 @@ def test_bad_shares_are_named(shares: Any, error: type[Exception], message: str)
     ids=["shuffle", "mix", "map with rng", "one part of a concat"],
 )
 def test_rows_that_change_from_epoch_to_epoch_are_refused(dataset: sk.Dataset) -> None:
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         dataset.split({"a": 1}, seed=0)
 
 
 def test_endless_data_is_refused() -> None:
-    with pytest.raises(sk.EndlessDataset, match=r"split\(\) needs a length"):
+    with pytest.raises(sk.errors.EndlessDataset, match=r"split\(\) needs a length"):
         endless().split({"a": 1}, seed=0)

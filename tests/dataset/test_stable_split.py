@@ -58,7 +58,7 @@ def test_sizes_are_near_the_shares_at_any_length() -> None:
 
 @pytest.mark.parametrize("shares", [{"a": 500}, {"a": 5, "b": None}, {"a": 0, "b": 0}], ids=str)
 def test_numbers_of_rows_are_refused(shares: dict[str, Any]) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"split\(stable=True\) takes shares that sum to 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"split\(stable=True\) takes shares that sum to 1"):
         numbers(1000).split(shares, seed=0, stable=True)
 
 

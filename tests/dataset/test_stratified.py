@@ -74,18 +74,18 @@ def test_what_has_no_label_is_named(tmp_path: Path) -> None:
     )
     ds = sk.open(tmp_path)
     with pytest.raises(
-        sk.MissingColumn, match=r"a.jsonl row 0: split\(by='lang'\): there is no column 'lang'"
+        sk.errors.MissingColumn, match=r"a.jsonl row 0: split\(by='lang'\): there is no column 'lang'"
     ):
         ds.split(SHARES, seed=1, by="lang")
-    with pytest.raises(sk.BadValue, match=r"a.jsonl row 1: .*unhashable"):
+    with pytest.raises(sk.errors.BadValue, match=r"a.jsonl row 1: .*unhashable"):
         ds.split(SHARES, seed=1, by="l")
-    with pytest.raises(sk.WrongType, match="by must be the name of a column"):
+    with pytest.raises(sk.errors.WrongType, match="by must be the name of a column"):
         ds.split(SHARES, seed=1, by=3)  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.InvalidArgument, match="shares must sum to 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match="shares must sum to 1"):
         sk.from_sequence([]).split({"train": 0.5}, seed=1, by="lang")
-    with pytest.raises(sk.InvalidArgument, match=r"split\(by=\) takes shares .*: divide .* by 2"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"split\(by=\) takes shares .*: divide .* by 2"):
         ds.split({"train": None, "test": 1}, seed=1, by="l")
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         ds.shuffle(seed=1).split(SHARES, seed=1, by="l")
 
 

@@ -389,7 +389,7 @@ def test_windows_that_do_not_fit_decoded_are_warned_of(
     dataset = sk.open(tmp_path)
     monkeypatch.setattr(DECODED, "_most_bytes", 3 * 500_000)
     dataset.shuffle(seed=1, window=4)
-    with pytest.warns(sk.CacheTooSmall, match=r"1 lanes x 8 blocks keep 8\d\d.* room for 500.0 kB"):
+    with pytest.warns(sk.errors.CacheTooSmall, match=r"1 lanes x 8 blocks keep 8\d\d.* room for 500.0 kB"):
         dataset.map(dict).shuffle(seed=1, window=8)
 
 
@@ -434,7 +434,7 @@ import seekable as sk
 assert False, "python runs without -O"
 try:
     sk.open(sys.argv[1], index=sk.Index(jobs=1), columns=["nope"])
-except sk.InvalidArgument as error:
+except sk.errors.InvalidArgument as error:
     print(error)
 """
 

@@ -196,7 +196,7 @@ def test_an_engine_that_differs_writes_nothing(corpus: Path, monkeypatch: pytest
         return np.zeros(len(texts), np.uint32), lengths
 
     monkeypatch.setattr("seekable.formats.tokens.tokenizing.fast_engines.Gigatoken.encode", other)
-    with pytest.raises(sk.InvalidArgument, match=r"gigatoken gives other ids .* document 0 of the 80"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"gigatoken gives other ids .* document 0 of the 80"):
         tokenize(corpus, engine="gigatoken")
     assert not (corpus.parent / "tokens").exists()
 
@@ -216,7 +216,7 @@ def test_changed_code_of_a_function_is_refused_unless_it_may_go(tmp_path: Path) 
 def test_a_text_that_cannot_be_compared_is_named_by_file_and_row(engine: str, corpus: Path) -> None:
     with (corpus / "1.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"text": "a\\ud800b"}\n')
-    with pytest.raises(sk.WrongType, match=r"record 40 of .*1\.jsonl.* as tokens: .* lone surrogate"):
+    with pytest.raises(sk.errors.WrongType, match=r"record 40 of .*1\.jsonl.* as tokens: .* lone surrogate"):
         tokenize(corpus, engine=engine)
 
 
@@ -234,7 +234,7 @@ def test_a_record_without_a_text_is_named_by_file_and_row(line: str, why: str, c
     lines = (corpus / "1.jsonl").read_text(encoding="utf-8").splitlines()
     lines[17] = line
     (corpus / "1.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(sk.WrongType, match=why) as caught:
+    with pytest.raises(sk.errors.WrongType, match=why) as caught:
         tokenize(corpus)
     assert str(corpus / "1.jsonl") in str(caught.value)
     assert "17" in str(caught.value)
@@ -244,7 +244,7 @@ def test_an_id_that_does_not_fit_is_named_by_file_and_row(corpus: Path) -> None:
     def large(text: str) -> list[int]:
         return [70_000 if text.startswith("1 17") else 1]
 
-    with pytest.raises(sk.WrongType, match="has the id 70000, and uint16") as caught:
+    with pytest.raises(sk.errors.WrongType, match="has the id 70000, and uint16") as caught:
         tokenize(corpus, tokenizer=large, eos=0, dtype="uint16")
     assert re.search(rf"17.*{re.escape(str(corpus / '1.jsonl'))}|1\.jsonl.*17", str(caught.value))
 
@@ -256,7 +256,7 @@ def test_datasets_lines_of_text_and_columns_of_tables(corpus: Path) -> None:
     records.write_parquet(corpus.parent / "table")
     of_table = tokenize(corpus, "b", source=corpus.parent / "table")
     assert [each["tokens"].tolist() for each in of_table] == expected
-    with pytest.raises(sk.MissingColumn, match="there is no column 'body'"):
+    with pytest.raises(sk.errors.MissingColumn, match="there is no column 'body'"):
         tokenize(corpus, "c", source=corpus.parent / "table", column="body")
     (corpus.parent / "lines.txt").write_text("one\n\nthree\n")
     of_lines = tokenize(corpus, "d", source=corpus.parent / "lines.txt", tokenizer=byte_encoding())
@@ -307,21 +307,21 @@ def test_a_function_that_returns_ids_and_arrays_beside(tmp_path: Path) -> None:
     assert tk[0]["loss_mask"].tolist() == [1, 1, 1, 1]
     assert tk[0]["weight"].tolist() == [0.5, 0.5, 0.5, 0]
     assert tk[0]["loss_mask"].dtype == np.uint8
-    with pytest.raises(sk.InvalidArgument, match="leave out one"):
+    with pytest.raises(sk.errors.InvalidArgument, match="leave out one"):
         sk.tokenize(chats, to=tmp_path / "b", parts=chat, aux={"loss_mask": sk.LossMask()}, **options)
 
 
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"tokenizer": None}, sk.InvalidArgument, "give tokenizer="),
+        ({"tokenizer": None}, sk.errors.InvalidArgument, "give tokenizer="),
         ({"tokenizer": "no.json"}, sk.DataNotFound, "there is no tokenizer"),
         ({"source": "no.jsonl"}, sk.DataNotFound, "no.jsonl"),
-        ({"eos": "no such token"}, sk.InvalidArgument, "no single token"),
-        ({"jobs": 0}, sk.InvalidArgument, "jobs"),
-        ({"rows_per_file": 0}, sk.InvalidArgument, "rows_per_file"),
-        ({"idx": 1}, sk.WrongType, "idx"),
-        ({"idx": True, "dtype": "uint32"}, sk.InvalidArgument, "Megatron's index has no uint32"),
+        ({"eos": "no such token"}, sk.errors.InvalidArgument, "no single token"),
+        ({"jobs": 0}, sk.errors.InvalidArgument, "jobs"),
+        ({"rows_per_file": 0}, sk.errors.InvalidArgument, "rows_per_file"),
+        ({"idx": 1}, sk.errors.WrongType, "idx"),
+        ({"idx": True, "dtype": "uint32"}, sk.errors.InvalidArgument, "Megatron's index has no uint32"),
     ],
     ids=str,
 )
@@ -332,13 +332,13 @@ def test_wrong_arguments(changed: dict[str, Any], error: type[Exception], messag
 
 
 def test_a_store_inside_of_the_folder_that_is_read_is_refused(corpus: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match="would lie in the folder"):
+    with pytest.raises(sk.errors.InvalidArgument, match="would lie in the folder"):
         tokenize(corpus, source=corpus, to=corpus / "tokens")
     assert len(tokenize(corpus, source=f"{corpus}/*.jsonl", to=corpus / "tokens")) == 80
 
 
 def test_a_stream_is_written_by_its_method(corpus: Path) -> None:
-    with pytest.raises(sk.WrongType, match=r"write_tokens\(\)"):
+    with pytest.raises(sk.errors.WrongType, match=r"write_tokens\(\)"):
         tokenize(corpus, source=sk.open(corpus).stream(lanes=2, epochs=1))
 
 
@@ -353,7 +353,7 @@ def test_progress_counts_tokens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_call_that_failed_before_a_part_was_finished_leaves_nothing_in_the_way(corpus: Path) -> None:
-    with pytest.raises(sk.WrongType, match="it has no column 'txt'"):
+    with pytest.raises(sk.errors.WrongType, match="it has no column 'txt'"):
         tokenize(corpus, column="txt")
     assert len(tokenize(corpus)) == len(sk.open(corpus / "*.jsonl"))
 
@@ -368,9 +368,9 @@ def test_samples_of_a_fixed_size_are_documents_one_after_another(corpus: Path) -
     with pytest.raises(sk.StateMismatch, match="sample_size was 64, is 65"):
         tokenize(corpus, "samples", sample_size=65)
     for wrong in (0, -1):
-        with pytest.raises(sk.InvalidArgument, match="sample_size must be at least 1"):
+        with pytest.raises(sk.errors.InvalidArgument, match="sample_size must be at least 1"):
             tokenize(corpus, "other", sample_size=wrong)
-    with pytest.raises(sk.InvalidArgument, match="give eos="):
+    with pytest.raises(sk.errors.InvalidArgument, match="give eos="):
         tokenize(corpus, "other", sample_size=64, eos=None)
 
 

@@ -352,7 +352,7 @@ def records_of(ds: sk.Dataset) -> list[Any] | None:
     """Return the records; None if a value does not fit its column."""
     try:
         return list(ds)
-    except sk.BadValue:
+    except sk.errors.BadValue:
         return None
 
 
@@ -371,7 +371,7 @@ def test_any_tables_are_united(parts: list[pa.Table], tmp_path_factory: pytest.T
         for name in dict.fromkeys(name for part in parts for name in part.schema.names)
     }
     if None in common.values():
-        with pytest.raises(sk.InvalidArgument, match="no type holds the values of both"):
+        with pytest.raises(sk.errors.InvalidArgument, match="no type holds the values of both"):
             sk.concat(sources, columns="union")
         return
     ds = sk.concat(sources, columns="union")

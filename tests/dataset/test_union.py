@@ -208,7 +208,7 @@ def test_csv_is_text(parts: list[sk.Dataset], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,lang\n7,de\n", encoding="utf-8")
     rows = sk.open(tmp_path / "a.csv")
     with pytest.raises(
-        sk.InvalidArgument, match=r"'id' is int32 in .*old\.parquet and string in .*a\.csv, .*cast\("
+        sk.errors.InvalidArgument, match=r"'id' is int32 in .*old\.parquet and string in .*a\.csv, .*cast\("
     ):
         united(*parts, rows)
     assert list(united(*parts, rows.cast({"id": int})))[5] == {"id": 7, "score": None, "lang": "de"}
@@ -230,7 +230,7 @@ def test_a_column_that_was_not_seen_is_named(tmp_path: Path) -> None:
     assert ds[1500] == {"id": 1500, "text": None}
     message = r"a\.jsonl row 1502: .*no column 'late'.*select_columns\("
     for read in (lambda: ds[1502], lambda: list(ds), ds.to_arrow):
-        with pytest.raises(sk.BadValue, match=message):
+        with pytest.raises(sk.errors.BadValue, match=message):
             read()
     named = united(late.select_columns(["id", "late"], missing="none"), sk.from_sequence([{"text": "a"}]))
     assert named[1502] == {"id": 1502, "late": 1, "text": None}
@@ -243,7 +243,7 @@ def test_a_value_that_does_not_fit_is_named(tmp_path: Path) -> None:
     ds = united(late, sk.from_sequence([{"text": "a"}]))
     message = r"a\.jsonl row 1502: .*'n' is int64 .* 0\.5: a float is no int64.*cast\("
     for read in (lambda: ds[1502], lambda: list(ds), ds.to_arrow):
-        with pytest.raises(sk.BadValue, match=message):
+        with pytest.raises(sk.errors.BadValue, match=message):
             read()
     assert united(late.cast({"n": float}), sk.from_sequence([{"text": "a"}]))[1502] == {
         "n": 0.5,
@@ -257,7 +257,9 @@ def test_a_number_too_long_for_a_float_is_named(tmp_path: Path) -> None:
     assert ds[0] == {"n": 1.0}
     readers: list[Callable[[], Any]] = [lambda: ds[1], ds.to_arrow, lambda: next(ds.batches("arrow", size=3))]
     for read in readers:
-        with pytest.raises(sk.BadValue, match=r"a\.parquet row 1: .*'n' is double .*all of its digits"):
+        with pytest.raises(
+            sk.errors.BadValue, match=r"a\.parquet row 1: .*'n' is double .*all of its digits"
+        ):
             read()
 
 
@@ -276,7 +278,7 @@ CLASHES = [
 @pytest.mark.parametrize(("one", "other", "message"), CLASHES)
 def test_types_without_a_common_one_are_refused(one: Any, other: Any, message: str) -> None:
     for parts in ([one, other], [one, [{"z": 1}], other]):
-        with pytest.raises(sk.InvalidArgument, match=message):
+        with pytest.raises(sk.errors.InvalidArgument, match=message):
             united(*map(sk.from_sequence, parts))
 
 
@@ -284,18 +286,18 @@ def test_the_pair_that_clashes_is_named(tmp_path: Path) -> None:
     for name, kind in (("a", pa.null()), ("b", pa.int64()), ("c", pa.string())):
         pq.write_table(pa.table({"x": pa.nulls(1, kind)}), tmp_path / f"{name}.parquet")
     parts = [sk.open(tmp_path / f"{name}.parquet") for name in "abc"]
-    with pytest.raises(sk.InvalidArgument, match=r"int64 in .*b\.parquet and string in .*c\.parquet"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"int64 in .*b\.parquet and string in .*c\.parquet"):
         united(*parts)
 
 
 def test_what_has_no_columns_is_refused() -> None:
-    with pytest.raises(sk.WrongType, match=r"records must be dicts.*got a str"):
+    with pytest.raises(sk.errors.WrongType, match=r"records must be dicts.*got a str"):
         united(sk.from_sequence("ab"))
-    with pytest.raises(sk.InvalidArgument, match='takes columns="union"'):
+    with pytest.raises(sk.errors.InvalidArgument, match='takes columns="union"'):
         sk.concat([sk.from_sequence("ab")], columns="all")  # type: ignore[call-overload]
-    with pytest.raises(sk.InvalidArgument, match="is for datasets"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is for datasets"):
         sk.concat([sk.from_sequence("ab").stream()], columns="union")  # type: ignore[call-overload]
-    with pytest.raises(sk.InvalidArgument, match="takes columns"):
+    with pytest.raises(sk.errors.InvalidArgument, match="takes columns"):
         sk.from_sequence("ab").merge(sk.from_sequence("ab"), columns="all")  # type: ignore[arg-type]
 
 
@@ -380,16 +382,18 @@ def test_map_columns_over_other_nodes(suffix: str, tmp_path: Path) -> None:
 def test_map_columns_names_what_is_wrong(suffix: str, tmp_path: Path) -> None:
     ds = ragged(tmp_path, suffix)
     with pytest.raises(
-        sk.MissingColumn, match=r"files of 'old\*' there is no column 'contnet', did you mean"
+        sk.errors.MissingColumn, match=r"files of 'old\*' there is no column 'contnet', did you mean"
     ):
         ds.map_columns({"old*": {"contnet": "text"}}, columns="union")
     lenient = ds.map_columns({"old*": {"contnet": "text"}}, missing="none", columns="union")
     assert lenient[0] == {"id": 1, "content": "a", "text": None, "n": None}
-    with pytest.raises(sk.InvalidArgument, match=r"'text' is int64 in .*old\..* and string in .*new\."):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"'text' is int64 in .*old\..* and string in .*new\."
+    ):
         ds.map_columns({"old*": {"id": "text", "content": "c"}}, columns="union")
-    with pytest.raises(sk.InvalidArgument, match=r"old\..* would have two columns 'id'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"old\..* would have two columns 'id'"):
         ds.map_columns({"old*": {"content": "id"}}, columns="union")
-    with pytest.raises(sk.InvalidArgument, match=r"map_columns\(\) takes columns="):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"map_columns\(\) takes columns="):
         ds.map_columns(RENAMES, columns="all")  # type: ignore[arg-type]
 
 

@@ -53,7 +53,7 @@ def test_a_list_and_a_format(tmp_path: Path) -> None:
     sk.open(paths, format="text")
     assert verify(paths, format="text", deep=True, decode=True).records == 12
     assert [problem.kind for problem in verify(paths).problems] == ["not indexed"] * 2
-    with pytest.raises(sk.InvalidArgument):
+    with pytest.raises(sk.errors.InvalidArgument):
         verify(paths, format="xml")
 
 

@@ -96,9 +96,9 @@ def test_arguments_are_checked(arguments: dict[str, int], match: str) -> None:
 
 
 def test_what_has_no_length_is_refused() -> None:
-    with pytest.raises(sk.EndlessDataset, match="take"):
+    with pytest.raises(sk.errors.EndlessDataset, match="take"):
         endless().shuffle(1, window=2)
-    with pytest.raises(sk.EndlessDataset, match="take"):
+    with pytest.raises(sk.errors.EndlessDataset, match="take"):
         endless().interleave(lanes=2)
     assert len(endless().take(500).shuffle(1, window=2)) == 500
 
@@ -107,7 +107,7 @@ def test_no_record_or_one() -> None:
     for ds in (numbers(0).shuffle(1, window=2, lanes=3), numbers(0).interleave(lanes=3)):
         assert list(ds) == []
         assert ds.explain()
-        with pytest.raises(sk.OutOfRange):
+        with pytest.raises(sk.errors.OutOfRange):
             ds[0]
     assert list(numbers(1).shuffle(1, window=2, lanes=3)) == [0]
     assert list(numbers(1).interleave(lanes=3)) == [0]
@@ -157,7 +157,7 @@ def test_more_open_bytes_than_the_cache_has_are_warned_of(
     ds = write(tmp_path / "a.jsonl", 20_000)
     monkeypatch.setenv("SEEKABLE_CACHE_BYTES", "600000")
     with pytest.warns(
-        sk.CacheTooSmall, match=r"2 lanes x 3 blocks keep 692.6 kB.*cache has room for 600.0 kB"
+        sk.errors.CacheTooSmall, match=r"2 lanes x 3 blocks keep 692.6 kB.*cache has room for 600.0 kB"
     ) as seen:
         local = ds.shuffle(1, window=3, lanes=2)
     assert seen[0].filename == __file__
@@ -167,7 +167,7 @@ def test_more_open_bytes_than_the_cache_has_are_warned_of(
         pickle.loads(pickle.dumps(local))
         numbers(10**6).shuffle(1, window=10**6)
     monkeypatch.setenv("SEEKABLE_CACHE_BYTES", "much")
-    with pytest.raises(sk.InvalidArgument, match="SEEKABLE_CACHE_BYTES must be a number of bytes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="SEEKABLE_CACHE_BYTES must be a number of bytes"):
         ds.shuffle(1, window=2, lanes=2)
 
 

@@ -246,7 +246,7 @@ def test_a_folder_with_other_data_is_refused(other: str, tmp_path: Path) -> None
     path.parent.mkdir(exist_ok=True)
     path.write_text("{}\n")
     for overwrite in (False, True):
-        with pytest.raises(sk.InvalidArgument, match="holds data that was not written by such a call"):
+        with pytest.raises(sk.errors.InvalidArgument, match="holds data that was not written by such a call"):
             rows(10).write_jsonl(tmp_path, overwrite=overwrite)
     assert path.read_text() == "{}\n"
     assert {each.name for each in tmp_path.iterdir()} == {Path(other).parts[0]}
@@ -264,7 +264,7 @@ def test_what_is_no_data_may_be_there(tmp_path: Path) -> None:
 def test_data_that_comes_later_is_refused_too(tmp_path: Path) -> None:
     rows(10).write_jsonl(tmp_path)
     (tmp_path / "more.jsonl").write_text("{}\n")
-    with pytest.raises(sk.InvalidArgument, match=r"'more\.jsonl'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'more\.jsonl'"):
         rows(10).write_jsonl(tmp_path)
 
 
@@ -272,7 +272,9 @@ def test_data_that_comes_later_is_refused_too(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_read_is_refused(text: str, tmp_path: Path) -> None:
     rows(10).write_jsonl(tmp_path)
     (tmp_path / ".seekable-write.json").write_text(text)
-    with pytest.raises(sk.CorruptState, match=r"seekable-write\.json', the manifest .* cannot be read"):
+    with pytest.raises(
+        sk.errors.CorruptState, match=r"seekable-write\.json', the manifest .* cannot be read"
+    ):
         rows(10).write_jsonl(tmp_path)
 
 
@@ -280,13 +282,13 @@ def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
     rows(10).write_jsonl(tmp_path)
     manifest = tmp_path / ".seekable-write.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "seekable_write": 2}))
-    with pytest.raises(sk.CorruptState, match="has version 2, and this seekable reads version 1"):
+    with pytest.raises(sk.errors.CorruptState, match="has version 2, and this seekable reads version 1"):
         rows(10).write_jsonl(tmp_path)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_endless_dataset_is_refused_with_the_way_out(form: str, tmp_path: Path) -> None:
-    with pytest.raises(sk.EndlessDataset, match=rf"write_{form}\(\) needs a length.*take\(k\)"):
+    with pytest.raises(sk.errors.EndlessDataset, match=rf"write_{form}\(\) needs a length.*take\(k\)"):
         write(endless().map(row), tmp_path / "out", form)
     assert not (tmp_path / "out").exists()
     write(endless().map(row).take(30), tmp_path / "out", form)
@@ -296,15 +298,19 @@ def test_an_endless_dataset_is_refused_with_the_way_out(form: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        ({"rows_per_file": 0}, sk.InvalidArgument, "rows_per_file must be at least 1"),
-        ({"rows_per_file": 2.5}, sk.WrongType, "rows_per_file must be an integer"),
-        ({"jobs": 0}, sk.InvalidArgument, "jobs must be at least 1"),
-        ({"compression": "xz"}, sk.InvalidArgument, "compression must be"),
-        ({"overwrite": 1}, sk.WrongType, "overwrite must be True or False"),
-        ({"form": "parquet", "schema": "n"}, sk.WrongType, r"schema must be a pyarrow\.Schema"),
-        ({"form": "parquet", "row_group_rows": 0}, sk.InvalidArgument, "row_group_rows must be at least 1"),
-        ({"form": "parquet", "compression": "xz"}, sk.InvalidArgument, "compression must be 'zstd'"),
-        ({"form": "parquet", "compression": 3}, sk.WrongType, "compression must be a str"),
+        ({"rows_per_file": 0}, sk.errors.InvalidArgument, "rows_per_file must be at least 1"),
+        ({"rows_per_file": 2.5}, sk.errors.WrongType, "rows_per_file must be an integer"),
+        ({"jobs": 0}, sk.errors.InvalidArgument, "jobs must be at least 1"),
+        ({"compression": "xz"}, sk.errors.InvalidArgument, "compression must be"),
+        ({"overwrite": 1}, sk.errors.WrongType, "overwrite must be True or False"),
+        ({"form": "parquet", "schema": "n"}, sk.errors.WrongType, r"schema must be a pyarrow\.Schema"),
+        (
+            {"form": "parquet", "row_group_rows": 0},
+            sk.errors.InvalidArgument,
+            "row_group_rows must be at least 1",
+        ),
+        ({"form": "parquet", "compression": "xz"}, sk.errors.InvalidArgument, "compression must be 'zstd'"),
+        ({"form": "parquet", "compression": 3}, sk.errors.WrongType, "compression must be a str"),
     ],
 )
 def test_arguments_are_checked_before_anything_is_made(
@@ -313,14 +319,14 @@ def test_arguments_are_checked_before_anything_is_made(
     with pytest.raises(kind, match=says):
         write(rows(10), tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(sk.WrongType, match="folder must be the path"):
+    with pytest.raises(sk.errors.WrongType, match="folder must be the path"):
         rows(10).write_jsonl(3)  # type: ignore[arg-type]
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("hello")
     for folder in (tmp_path / "out", tmp_path / "out" / "below"):
-        with pytest.raises(sk.InvalidArgument, match="cannot be a folder"):
+        with pytest.raises(sk.errors.InvalidArgument, match="cannot be a folder"):
             rows(10).write_jsonl(folder)
 
 

@@ -220,7 +220,7 @@ def test_a_later_record_that_does_not_fit_is_named(value: Any, says: str, tmp_pa
     # Row 300 is none of those that are looked at.
     assert 300 not in looked_at(5000)
     ds = sk.from_sequence(at(300, value))
-    with pytest.raises(sk.WrongType, match=says) as caught:
+    with pytest.raises(sk.errors.WrongType, match=says) as caught:
         ds.write_parquet(tmp_path, rows_per_file=100, jobs=1)
     told = str(caught.value)
     assert told.startswith("row 300 (at Location(")
@@ -231,7 +231,9 @@ def test_a_later_record_that_does_not_fit_is_named(value: Any, says: str, tmp_pa
 def test_a_record_among_those_looked_at_is_named_before_anything_is_made(tmp_path: Path) -> None:
     assert 4 in looked_at(5000)
     ds = sk.from_sequence(at(4, {"n": "text"}))
-    with pytest.raises(sk.WrongType, match=r"row 4 \(.*does not fit into columns with those before it.*'n'"):
+    with pytest.raises(
+        sk.errors.WrongType, match=r"row 4 \(.*does not fit into columns with those before it.*'n'"
+    ):
         ds.write_parquet(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -241,7 +243,9 @@ def test_a_record_of_a_file_is_named_by_its_place(tmp_path: Path) -> None:
     lines[700] = '{"n": "seven hundred"}\n'
     (tmp_path / "a.jsonl").write_text("".join(lines))
     offset = len("".join(lines[:700]))
-    with pytest.raises(sk.WrongType, match=rf"row 700 \(record 700 of .*a\.jsonl, at byte {offset:,}\)"):
+    with pytest.raises(
+        sk.errors.WrongType, match=rf"row 700 \(record 700 of .*a\.jsonl, at byte {offset:,}\)"
+    ):
         sk.open(tmp_path / "a.jsonl").write_parquet(tmp_path / "out", jobs=1)
 
 
@@ -273,7 +277,7 @@ def test_rare_columns_are_seen_anywhere_in_the_dataset(tmp_path: Path) -> None:
     ],
 )
 def test_columns_that_parquet_lacks_are_refused(records: list[Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=says):
+    with pytest.raises(sk.errors.InvalidArgument, match=says):
         read_back(records, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -323,7 +327,7 @@ def test_a_schema_that_is_given_is_that_of_the_files(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_lost_in_a_schema_that_is_given(name: str, value: Any, says: str, tmp_path: Path) -> None:
-    with pytest.raises(sk.WrongType, match=says) as caught:
+    with pytest.raises(sk.errors.WrongType, match=says) as caught:
         read_back([GOOD, {**GOOD, name: value}], tmp_path, schema=SCHEMA)
     assert str(caught.value).startswith("row 1 ")
     assert "the schema given says so" in str(caught.value)
@@ -332,15 +336,15 @@ def test_nothing_is_lost_in_a_schema_that_is_given(name: str, value: Any, says: 
 def test_nulls_are_refused_where_the_schema_does(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
     assert read_back([{"n": 1}], tmp_path / "good", schema=schema) == [{"n": 1}]
-    with pytest.raises(sk.WrongType, match=r"row 1 .*column 'n': it has none"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 1 .*column 'n': it has none"):
         read_back([{"n": 1}, {"n": None}], tmp_path / "bad", schema=schema)
 
 
 def test_a_schema_with_a_column_twice_or_one_that_parquet_lacks_is_refused(tmp_path: Path) -> None:
     twice = pa.schema([("a", pa.int64()), ("a", pa.string())])
-    with pytest.raises(sk.InvalidArgument, match="each column once"):
+    with pytest.raises(sk.errors.InvalidArgument, match="each column once"):
         read_back([], tmp_path, schema=twice)
-    with pytest.raises(sk.InvalidArgument, match="column 'a' would be of the type month_day_nano"):
+    with pytest.raises(sk.errors.InvalidArgument, match="column 'a' would be of the type month_day_nano"):
         read_back([], tmp_path, schema=pa.schema({"a": pa.month_day_nano_interval()}))
 
 

@@ -140,10 +140,12 @@ def test_what_holds_itself_is_refused() -> None:
 def test_the_row_and_the_place_are_named(tmp_path: Path) -> None:
     records: list[Any] = [{"n": number} for number in range(500)]
     records[321] = {"n": 1, "meta": {"when": dt.date(2024, 1, 1)}}
-    with pytest.raises(sk.WrongType, match=r"^row 321 \(.*the value at \['meta'\]\['when'\] is of type date"):
+    with pytest.raises(
+        sk.errors.WrongType, match=r"^row 321 \(.*the value at \['meta'\]\['when'\] is of type date"
+    ):
         sk.from_sequence(records).write_jsonl(tmp_path, rows_per_file=100, jobs=1)
     records[320] = sk.HOLE
-    with pytest.raises(sk.WrongType, match=r"^row 321 \("):
+    with pytest.raises(sk.errors.WrongType, match=r"^row 321 \("):
         sk.from_sequence(records, version=2).write_jsonl(tmp_path, jobs=1, overwrite=True)
 
 

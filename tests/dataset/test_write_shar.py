@@ -116,11 +116,11 @@ def test_a_shard_with_a_lost_or_damaged_file_is_made_again(name: str, noted: boo
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        ({"shard_size": 0}, sk.InvalidArgument, "shard_size must be at least 1"),
-        ({"shard_size": None}, sk.WrongType, "shard_size must be an integer"),
-        ({"fields": {"recording": "aac"}}, sk.InvalidArgument, "has the kind 'aac'"),
-        ({"folder": "out.tar"}, sk.InvalidArgument, "a Shar folder has several files"),
-        ({"create_index": "yes"}, sk.WrongType, "create_index must be True or False"),
+        ({"shard_size": 0}, sk.errors.InvalidArgument, "shard_size must be at least 1"),
+        ({"shard_size": None}, sk.errors.WrongType, "shard_size must be an integer"),
+        ({"fields": {"recording": "aac"}}, sk.errors.InvalidArgument, "has the kind 'aac'"),
+        ({"folder": "out.tar"}, sk.errors.InvalidArgument, "a Shar folder has several files"),
+        ({"create_index": "yes"}, sk.errors.WrongType, "create_index must be True or False"),
     ],
 )
 def test_arguments_are_checked(
@@ -139,7 +139,7 @@ def test_another_call_is_refused_unless_it_may_go(tmp_path: Path) -> None:
         cuts(9).write_shar(tmp_path, FIELDS, shard_size=5)
     with pytest.raises(sk.StateMismatch, match=r"fields was \[recording: wav.* is \[recording: flac\]"):
         cuts(9).write_shar(tmp_path, {"recording": "flac"}, shard_size=3)
-    with pytest.raises(sk.InvalidArgument, match="holds data that was not written by such a call"):
+    with pytest.raises(sk.errors.InvalidArgument, match="holds data that was not written by such a call"):
         cuts(9).write_jsonl(tmp_path)
     bare = numbers(4).map(lambda number: {**cut(number), "custom": {}}, version=1)
     written = bare.write_shar(tmp_path, {"recording": "flac"}, shard_size=4, jobs=1, overwrite=True)
@@ -147,14 +147,14 @@ def test_another_call_is_refused_unless_it_may_go(tmp_path: Path) -> None:
     names = ("cuts.000000.jsonl", "recording.000000.tar")
     assert set(contents(tmp_path)) == {*names, *(f"{name}.idx" for name in names)}
     (tmp_path / "extra.000000.tar").write_bytes(bytes(10_240))
-    with pytest.raises(sk.InvalidArgument, match=r"'extra\.000000\.tar'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'extra\.000000\.tar'"):
         bare.write_shar(tmp_path, {"recording": "flac"}, shard_size=4, jobs=1, overwrite=True)
 
 
 def test_a_cut_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     ds = numbers(5).map(lambda number: spoiled(data=b"x") if number == 3 else cut(number), version=1)
     with pytest.raises(
-        sk.WrongType, match=r"row 3 .* as shar: the field 'recording' of cut 'utt-0': the pay"
+        sk.errors.WrongType, match=r"row 3 .* as shar: the field 'recording' of cut 'utt-0': the pay"
     ):
         ds.write_shar(tmp_path, FIELDS, shard_size=2, jobs=1)
     assert {name.split(".")[1] for name in contents(tmp_path)} == {"000000"}

@@ -170,7 +170,7 @@ def test_what_was_written_is_indexed(name: str, tmp_path: Path, monkeypatch: pyt
 
 def test_keys_that_come_again_with_other_fields_are_an_error(tmp_path: Path) -> None:
     records = [{"__key__": "a", "txt": ""}, {"__key__": "b", "txt": ""}, {"__key__": "a", "bin": b""}]
-    with pytest.raises(sk.UnsupportedFormat, match=r"part-00000-of-00001\.tar"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"part-00000-of-00001\.tar"):
         sk.from_sequence(records).write_tar(tmp_path / "out")
 
 
@@ -202,7 +202,7 @@ def test_one_file(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_arguments_are_checked(name: str, arguments: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=says):
+    with pytest.raises(sk.errors.InvalidArgument, match=says):
         samples(9).write_tar(tmp_path / name, **arguments)
     assert not list(tmp_path.iterdir())
 
@@ -294,7 +294,7 @@ def test_a_damaged_header_is_seen_wherever_it_is(tmp_path: Path) -> None:
 )
 def test_what_is_no_sample_is_refused_by_name(record: Any, says: str, tmp_path: Path) -> None:
     ds = numbers(5).map(lambda number: record if number == 3 else sample(number), version=1)
-    with pytest.raises(sk.WrongType, match=says) as caught:
+    with pytest.raises(sk.errors.WrongType, match=says) as caught:
         ds.write_tar(tmp_path, jobs=1)
     assert "row 3" in str(caught.value)
     assert contents(tmp_path) == {}
@@ -304,7 +304,7 @@ def test_two_samples_in_a_row_with_one_key_are_refused(tmp_path: Path) -> None:
     ds = numbers(9).map(
         lambda number: {"__key__": f"k{number // 8 * 0 + min(number, 7)}", "txt": str(number)}
     )
-    with pytest.raises(sk.WrongType, match=r"row 8.*the record before has the same key 'k7'"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 8.*the record before has the same key 'k7'"):
         ds.write_tar(tmp_path / "a", jobs=1)
     apart = ds.take(8).repeat(2)
     assert apart.write_tar(tmp_path / "b", jobs=1).rows == 16

@@ -197,7 +197,7 @@ def test_a_record_that_is_no_document_is_named(
 ) -> None:
     good = {"tokens": [1], "m": [1]}
     ds = sk.from_sequence([good, good, good, record])
-    with pytest.raises(sk.WrongType, match=says):
+    with pytest.raises(sk.errors.WrongType, match=says):
         ds.write_tokens(tmp_path, jobs=1, **arguments)
     assert not (tmp_path / "tokens.json").exists()
 
@@ -211,22 +211,26 @@ def test_records_that_are_ids_themselves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        ({"dtype": "float32"}, sk.InvalidArgument, "dtype must be one of"),
-        ({"dtype": "uint32", "idx": True}, sk.InvalidArgument, "Megatron's index has no uint32"),
-        ({"idx": 1}, sk.WrongType, "idx must be True or False"),
-        ({"align": "loss_mask"}, sk.WrongType, "align must be a list of names"),
-        ({"align": ["a", "a"]}, sk.InvalidArgument, "twice"),
-        ({"align": ["tokens"]}, sk.InvalidArgument, "'tokens'"),
-        ({"align": ["idx"]}, sk.InvalidArgument, "cannot be named 'idx'"),
-        ({"align": ["a/b"]}, sk.InvalidArgument, "identifier"),
-        ({"align": {"a": "str"}}, sk.InvalidArgument, "dtype of numbers"),
-        ({"align": {"a": "no dtype"}}, sk.WrongType, "must be a dtype"),
-        ({"engine": "hf"}, sk.InvalidArgument, "engine= is for texts"),
-        ({"eos": "<end>"}, sk.InvalidArgument, "give its id"),
-        ({"tokenizer": len, "align": ["a"]}, sk.InvalidArgument, "align= is for records that have ids"),
-        ({"folder": "out.bin"}, sk.InvalidArgument, "a token store has several files"),
-        ({"folder": "out.tar"}, sk.InvalidArgument, "a token store has several files"),
-        ({"rows_per_file": 0}, sk.InvalidArgument, "rows_per_file must be at least 1"),
+        ({"dtype": "float32"}, sk.errors.InvalidArgument, "dtype must be one of"),
+        ({"dtype": "uint32", "idx": True}, sk.errors.InvalidArgument, "Megatron's index has no uint32"),
+        ({"idx": 1}, sk.errors.WrongType, "idx must be True or False"),
+        ({"align": "loss_mask"}, sk.errors.WrongType, "align must be a list of names"),
+        ({"align": ["a", "a"]}, sk.errors.InvalidArgument, "twice"),
+        ({"align": ["tokens"]}, sk.errors.InvalidArgument, "'tokens'"),
+        ({"align": ["idx"]}, sk.errors.InvalidArgument, "cannot be named 'idx'"),
+        ({"align": ["a/b"]}, sk.errors.InvalidArgument, "identifier"),
+        ({"align": {"a": "str"}}, sk.errors.InvalidArgument, "dtype of numbers"),
+        ({"align": {"a": "no dtype"}}, sk.errors.WrongType, "must be a dtype"),
+        ({"engine": "hf"}, sk.errors.InvalidArgument, "engine= is for texts"),
+        ({"eos": "<end>"}, sk.errors.InvalidArgument, "give its id"),
+        (
+            {"tokenizer": len, "align": ["a"]},
+            sk.errors.InvalidArgument,
+            "align= is for records that have ids",
+        ),
+        ({"folder": "out.bin"}, sk.errors.InvalidArgument, "a token store has several files"),
+        ({"folder": "out.tar"}, sk.errors.InvalidArgument, "a token store has several files"),
+        ({"rows_per_file": 0}, sk.errors.InvalidArgument, "rows_per_file must be at least 1"),
     ],
 )
 def test_arguments_are_checked(
@@ -257,7 +261,7 @@ def test_another_call_is_refused_unless_it_may_go(tmp_path: Path) -> None:
 
 def test_files_of_tokens_that_another_wrote_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "part-000000.bin").write_bytes(b"precious")
-    with pytest.raises(sk.InvalidArgument, match=r"'part-000000\.bin'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'part-000000\.bin'"):
         documents(3).write_tokens(tmp_path)
     assert contents(tmp_path) == {"part-000000.bin": b"precious"}
 
@@ -450,7 +454,7 @@ def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
 def test_a_store_is_not_overwritten_by_what_reads_it(tmp_path: Path) -> None:
     sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(tmp_path / "t", dtype="uint16")
     store = sk.open(tmp_path / "t")
-    with pytest.raises(sk.InvalidArgument, match="would remove before it is read"):
+    with pytest.raises(sk.errors.InvalidArgument, match="would remove before it is read"):
         store[::-1].write_tokens(tmp_path / "t", overwrite=True)
     assert [document["tokens"].tolist() for document in sk.open(tmp_path / "t")] == [[5, 6], [7]]
 

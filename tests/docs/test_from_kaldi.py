@@ -47,13 +47,13 @@ def test_the_page_names_the_version() -> None:
 def test_a_torn_archive_ends_there_without_an_error() -> None:
     Path("torn.ark").write_bytes(Path("feats.ark").read_bytes()[:-5])
     assert list(theirs("ark:torn.ark")) == list(MATRICES)[:4]
-    with pytest.raises(sk.CorruptTable, match=r"torn.ark \(key 'utt4'\): byte"):
+    with pytest.raises(sk.errors.CorruptTable, match=r"torn.ark \(key 'utt4'\): byte"):
         ours("ark:torn.ark")
 
 
 def test_the_exit_code_of_a_command_is_dropped_there() -> None:
     assert list(theirs("ark:cat feats.ark; exit 3 |")) == list(MATRICES)
-    with pytest.raises(sk.PipeFailed, match="exit code 3"):
+    with pytest.raises(sk.errors.PipeFailed, match="exit code 3"):
         ours("ark:cat feats.ark; exit 3 |", pipes="allow")
 
 
@@ -63,7 +63,7 @@ def test_close_returns_none_there() -> None:
     assert writer.close() is None
     writer = kaldi.Writer("ark:| cat > /dev/null; exit 3", "matrix", pipes="allow")
     writer.write("utt0", MATRICES["utt0"])
-    with pytest.raises(sk.PipeFailed, match="exit code 3"):
+    with pytest.raises(sk.errors.PipeFailed, match="exit code 3"):
         writer.close()
 
 
@@ -118,7 +118,7 @@ def test_a_command_inside_a_script_runs_there() -> None:
     assert Path("ran").exists()
     Path("ran").unlink()
     for pipes in ("refuse", "specifier"):
-        with pytest.raises(sk.PipeRefused):
+        with pytest.raises(sk.errors.PipeRefused):
             ours("scp:commands.scp", pipes=pipes)
     assert not Path("ran").exists()
 

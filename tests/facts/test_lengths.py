@@ -91,7 +91,7 @@ def test_tables_have_no_lengths(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
     node = sk.open(tmp_path / "a.parquet").node
     assert not room.has_lengths(node)
-    with pytest.raises(sk.InvalidArgument, match="the index has no lengths"):
+    with pytest.raises(sk.errors.InvalidArgument, match="the index has no lengths"):
         next(room.length_histogram(node))
 
 

@@ -83,7 +83,9 @@ def test_csv_with_columns_of_other_names(tmp_path: Path) -> None:
     path.write_text('"Step","run - train/loss","x"\n10,2.5,\n20,,1\n30,1.5\n')
     log = read_loss_log(path, step="Step", loss="run - train/loss")
     assert (log.steps.tolist(), log.losses.tolist(), log.left_out) == ([10, 30], [2.5, 1.5], 1)
-    with pytest.raises(sk.InvalidArgument, match=r"the first line has the fields 'Step', 'run - train/loss'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"the first line has the fields 'Step', 'run - train/loss'"
+    ):
         read_loss_log(path)
 
 
@@ -98,7 +100,7 @@ def test_a_field_that_csv_refuses_ends_the_log(tmp_path: Path) -> None:
 def test_a_log_without_losses_is_refused(tmp_path: Path, content: bytes) -> None:
     for name in ("train.jsonl", "train.csv"):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(sk.InvalidArgument, match=f"no line of .*{name} has a number as 'step'"):
+        with pytest.raises(sk.errors.InvalidArgument, match=f"no line of .*{name} has a number as 'step'"):
             read_loss_log(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read_loss_log(tmp_path / "none.jsonl")

@@ -95,9 +95,9 @@ def test_bytes_and_tokens_are_records_times_means(tmp_path: Path) -> None:
     assert fact.delivered.tolist() == fact.planned.tolist() == [[256 * 11, 256 * 101]]
     tokens = mixture(loader, **given, unit="tokens", tokens_per_byte={"a": 0.5, "b": 0.25})
     assert tokens.delivered.tolist() == [[128 * 11, 64 * 101]]
-    with pytest.raises(sk.InvalidArgument, match="not given: 'b'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="not given: 'b'"):
         mixture(loader, **given, unit="tokens", tokens_per_byte={"a": 0.5})
-    with pytest.raises(sk.InvalidArgument, match="not given: any source"):
+    with pytest.raises(sk.errors.InvalidArgument, match="not given: any source"):
         mixture(loader, **given, unit="tokens")
 
 
@@ -152,7 +152,7 @@ def test_bytes_of_a_rebuilt_run_are_those_of_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [{"start": -1}, {"stop": 1}, {"places": 0}, {"unit": "words"}])
 def test_numbers_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     given: dict[str, Any] = {"start": 2, "stop": 8, **wrong}
-    with pytest.raises(sk.InvalidArgument):
+    with pytest.raises(sk.errors.InvalidArgument):
         mixture(loader_of(scheduled(), 4), **given)
 
 

@@ -140,10 +140,10 @@ def test_a_corrupt_record_counts_as_empty(tmp_path: Path) -> None:
 
 def test_what_has_no_lengths_says_so() -> None:
     loader = sk.Loader(sk.from_sequence("abc"), batch_size=1, prefetch=0)
-    with pytest.raises(sk.InvalidArgument, match="the index has no lengths"):
+    with pytest.raises(sk.errors.InvalidArgument, match="the index has no lengths"):
         next(padding(loader, start=0, stop=1))
-    with pytest.raises(sk.InvalidArgument, match="stop must be at least 6"):
+    with pytest.raises(sk.errors.InvalidArgument, match="stop must be at least 6"):
         next(padding(loader, start=5, stop=5))
-    with pytest.raises(sk.InvalidArgument, match="no text and no list"):
+    with pytest.raises(sk.errors.InvalidArgument, match="no text and no list"):
         record_measure(5)
     assert record_measure({"ids": np.zeros(3)}).lengths([{"ids": np.zeros(3)}, {"n": 1}]).tolist() == [3, -1]

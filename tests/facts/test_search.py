@@ -143,7 +143,7 @@ def test_a_changed_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "x" * 1025])
 def test_texts_that_cannot_be_searched(text: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"1 to 1,024 bytes \(got"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"1 to 1,024 bytes \(got"):
         last(search_sample(sk.from_sequence(["x"]).node, text, n=1))
 
 

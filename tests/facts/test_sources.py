@@ -153,7 +153,7 @@ def test_nothing_asked_and_wrong_positions() -> None:
     assert source_counts(dataset.node, np.empty(0, dtype=np.int64)).shape == (0, 2)
     assert sources_of(dataset.node, np.empty(0, dtype=np.int64)).shape == (0,)
     for function in (source_counts, sources_of):
-        with pytest.raises(sk.InvalidArgument, match=r"at least 0 \(got -3\)"):
+        with pytest.raises(sk.errors.InvalidArgument, match=r"at least 0 \(got -3\)"):
             function(dataset.node, np.array([4, -3]))
 
 

@@ -48,7 +48,7 @@ def test_texts_that_the_tokenizer_refuses_are_left_out() -> None:
         "exact, from all 3 rows, without 1 text that the tokenizer refuses",
     )
     assert record_measure("a", tokenizer=encoded).lengths(list(texts)).tolist() == [2, -1, 1]
-    with pytest.raises(sk.InvalidArgument, match=r"refuses all of 1 texts.*surrogates not allowed"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"refuses all of 1 texts.*surrogates not allowed"):
         token_estimate(sk.from_sequence(["\ud800"]).node, encoded)
 
 

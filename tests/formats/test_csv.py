@@ -145,10 +145,14 @@ def test_decoding_may_be_left_to_the_user(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(sk.open(tmp_path, decode="bytes")))
     assert list(again) == raw
     assert [place.length for place in again.locate([0, 1])] == [13, 3]
-    with pytest.raises(sk.InvalidArgument, match=r"decode must be one of 'json', 'text', 'bytes', 'csv' or"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"decode must be one of 'json', 'text', 'bytes', 'csv' or"
+    ):
         sk.open(tmp_path, decode="tsv")
     put(tmp_path, b_txt="x\n")
-    with pytest.raises(sk.InvalidArgument, match=r"one of 'json', 'text', 'bytes' or a function.*got 'csv'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"one of 'json', 'text', 'bytes' or a function.*got 'csv'"
+    ):
         sk.open(tmp_path / "b.txt", decode="csv")
 
 
@@ -189,7 +193,7 @@ def test_a_field_may_be_longer_than_the_csv_module_takes(tmp_path: Path) -> None
 
 
 def test_headers_that_name_a_column_twice_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match="the header names 'b' more than once; rename one"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="the header names 'b' more than once; rename one"):
         sk.open(put(tmp_path, a_csv="a,b,b\n1,2,3\n"))
 
 
@@ -206,7 +210,7 @@ def test_another_delimiter_is_noticed(tmp_path: Path, delimiter: str) -> None:
     put(tmp_path, a_csv=f"a{delimiter}b\n1{delimiter}2\n")
     name = {";": "csv-semicolon", "\t": "tsv", "|": "csv-pipe", "\x01": "csv-x01"}[delimiter]
     told = rf"has one column.*say sk\.formats\.Csv\(delimiter=.*--format {name};"
-    with pytest.raises(sk.UnsupportedFormat, match=told):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=told):
         sk.open(tmp_path / "a.csv")
     assert sk.open(tmp_path / "a.csv", format=name)[0] == {"a": "1", "b": "2"}
 
@@ -218,7 +222,7 @@ def test_one_column_is_fine(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     put(tmp_path, a_csv=gzip.compress(b"a,b\n1,2\n", mtime=0), b_csv="a,b\n".encode("utf-16"))
     for name, message in (("a.csv", "compressed"), ("b.csv", "UTF-16LE")):
-        with pytest.raises(sk.UnsupportedFormat, match=message):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=message):
             sk.open(tmp_path / name)
 
 
@@ -229,7 +233,7 @@ def test_a_header_that_changed_is_another_dataset(tmp_path: Path) -> None:
 
 def test_streams_say_that_they_read_no_csv(tmp_path: Path) -> None:
     put(tmp_path, a_csv="a,b\n1,2\n")
-    with pytest.raises(sk.InvalidArgument, match=r"reads 'jsonl', 'text' \(got 'csv'\): use open\(\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"reads 'jsonl', 'text' \(got 'csv'\): use open\(\)"):
         sk.open_stream(tmp_path / "a.csv")
 
 
@@ -245,7 +249,7 @@ ROWS = [{"id": n, "text": text} for n, text in zip("1234", ('"hello', "world", '
 def test_a_quote_that_may_be_a_character_is_refused_until_the_user_says_what_it_is(tmp_path: Path) -> None:
     put(tmp_path, a_tsv=UNQUOTED)
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"line 2: a quote opens .* 3 lines.*--format tsv-unquoted"
+        sk.errors.UnsupportedFormat, match=r"line 2: a quote opens .* 3 lines.*--format tsv-unquoted"
     ):
         sk.open(tmp_path)
     for ds in (sk.open(tmp_path, format=sk.formats.Csv(quote="")), sk.open(tmp_path, format="tsv-unquoted")):

@@ -116,7 +116,7 @@ def test_shards_and_samples_are_excluded(tmp_path: Path) -> None:
     assert texts(sk.open(f"energon:{folder}:val")) == ["2-1", "2-2", "2-3"]
     assert sorted(texts(ds.shuffle(seed=1))) == ["0-0", "0-2"]
     ds.save(tmp_path / "pipeline.json")
-    assert texts(sk.load_dataset(tmp_path / "pipeline.json")) == ["0-0", "0-2"]
+    assert texts(sk.load_pipeline(tmp_path / "pipeline.json")) == ["0-0", "0-2"]
 
 
 @pytest.mark.parametrize(

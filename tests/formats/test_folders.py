@@ -146,14 +146,14 @@ def test_a_folder_of_another_tool_is_refused_by_name(tmp_path: Path, name: str) 
     folder = made(tmp_path / "it", files)
     alone = () if name in (SHAR, LISTED) else (folder, f"{folder}/")
     for asked in (*alone, f"{folder}/*", f"{folder}/**", [folder]):
-        with pytest.raises(sk.UnsupportedFormat, match=re.escape(repr(str(folder)))) as caught:
+        with pytest.raises(sk.errors.UnsupportedFormat, match=re.escape(repr(str(folder)))) as caught:
             sk.open(asked)
         assert name in str(caught.value)
         assert "cannot be opened" in str(caught.value)
         assert way_out in str(caught.value)
         assert "DIR" not in str(caught.value)
     for other in (lambda: sk.open_stream(str(folder)), lambda: verify([folder])):
-        with pytest.raises(sk.UnsupportedFormat, match=re.escape(name)):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=re.escape(name)):
             other()
     assert not (folder / ".seekable").exists()
 
@@ -161,7 +161,7 @@ def test_a_folder_of_another_tool_is_refused_by_name(tmp_path: Path, name: str) 
 @pytest.mark.parametrize("name", AGAIN)
 def test_other_forms_are_recognised_too(tmp_path: Path, name: str) -> None:
     told, files = AGAIN[name]
-    with pytest.raises(sk.UnsupportedFormat, match=f"{told}.*cannot be opened"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=f"{told}.*cannot be opened"):
         sk.open([made(tmp_path, files)])
 
 
@@ -179,14 +179,14 @@ def test_a_folder_below_is_refused_where_its_files_look_like_data(tmp_path: Path
     made(tmp_path, {"a.jsonl": LINE})
     inner = made(tmp_path / "web" / "part 1", FOLDERS[name][1])
     for asked in (tmp_path, f"{tmp_path}/**"):
-        with pytest.raises(sk.UnsupportedFormat, match=re.escape(f"{str(inner)!r} is {name}")):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=re.escape(f"{str(inner)!r} is {name}")):
             sk.open(asked)
 
 
 def test_splits_below_are_refused_where_there_is_nothing_else(tmp_path: Path) -> None:
     for split in ("train", "val"):
         made(tmp_path / split, {"a.bin": b"", "a.idx": MEGATRON})
-    with pytest.raises(sk.UnsupportedFormat, match=r"train' is an indexed dataset of Megatron"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"train' is an indexed dataset of Megatron"):
         sk.open(tmp_path)
 
 
@@ -220,10 +220,10 @@ def test_the_index_of_forager_alone_is_no_data(tmp_path: Path) -> None:
     made(tmp_path, {"b.jsonl": LINE})
     write_index(tmp_path, ["b.jsonl"])
     for asked in (tmp_path / "index", f"{tmp_path}/index/*"):
-        with pytest.raises(sk.UnsupportedFormat, match=r"is the index of Forager, .*file_location"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"is the index of Forager, .*file_location"):
             sk.open(asked)
     (tmp_path / "b.jsonl").unlink()
-    with pytest.raises(sk.UnsupportedFormat, match="is the index of Forager"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is the index of Forager"):
         sk.open(tmp_path)
 
 
@@ -234,7 +234,7 @@ def test_a_folder_below_may_have_an_index_of_forager(tmp_path: Path) -> None:
     assert len(sk.open(tmp_path)) == 2
     made(tmp_path, {"web/index/file_location.txt": b"../tokens/b.bin\n"})
     assert len(sk.open(f"{tmp_path}/*.jsonl")) == 1
-    with pytest.raises(sk.UnsupportedFormat, match=rf"web' is {LISTED}"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=rf"web' is {LISTED}"):
         sk.open(tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_the_way_out_of_a_folder_of_kaldi_works(tmp_path: Path) -> None:
 
 def test_a_folder_of_files_of_one_unread_format_says_which(tmp_path: Path) -> None:
     made(tmp_path, {"a/b.WAV": b"", "notes": b""})
-    with pytest.raises(sk.UnsupportedFormat, match=r"'a/b\.WAV' in it is a piece of audio.*ds\.map"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"'a/b\.WAV' in it is a piece of audio.*ds\.map"):
         sk.open(tmp_path)
     with pytest.raises(sk.DataNotFound, match="no data file"):
         sk.open(made(tmp_path / "other", {"a.unknown": b""}))

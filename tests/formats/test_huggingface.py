@@ -100,7 +100,7 @@ def test_a_dict_of_splits_says_what_to_open(tmp_path: Path) -> None:
     made = hf().DatasetDict({"train": labelled(20), "test": labelled(5)})
     folder = saved(made, tmp_path / "d")
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"splits of a DatasetDict, 'train', 'test'.*as '.*/d/train'"
+        sk.errors.UnsupportedFormat, match=r"splits of a DatasetDict, 'train', 'test'.*as '.*/d/train'"
     ):
         sk.open(folder)
     assert list(sk.open(folder / "test")) == list(made["test"])
@@ -113,15 +113,21 @@ def test_rows_that_are_kept_beside_the_data_are_refused(tmp_path: Path, key: str
     (folder / "state.json").write_text(json.dumps({**state, key: None}))
     assert len(sk.open(folder)) == 5
     (folder / "state.json").write_text(json.dumps({**state, key: [{"filename": "indices.arrow"}]}))
-    with pytest.raises(sk.UnsupportedFormat, match=f"choice of rows beside the data.*{key}.*save it again"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=f"choice of rows beside the data.*{key}.*save it again"
+    ):
         sk.open(folder)
 
 
 @pytest.mark.parametrize(
     ("state", "error", "message"),
     [
-        ("{", sk.UnsupportedFormat, "state.json', which describes a dataset of Hugging Face, is damaged"),
-        ("[]", sk.UnsupportedFormat, "is damaged"),
+        (
+            "{",
+            sk.errors.UnsupportedFormat,
+            "state.json', which describes a dataset of Hugging Face, is damaged",
+        ),
+        ("[]", sk.errors.UnsupportedFormat, "is damaged"),
         ("{}", sk.DataNotFound, "names no data file"),
         ('{"_data_files": []}', sk.DataNotFound, "names no data file"),
         (
@@ -134,9 +140,9 @@ def test_rows_that_are_kept_beside_the_data_are_refused(tmp_path: Path, key: str
             sk.DataNotFound,
             "names '../a.arrow', which is not",
         ),
-        ('{"_data_files": [{"filename": ["x"]}]}', sk.UnsupportedFormat, "is damaged: Expected `str`"),
-        ('{"_data_files": ["x"]}', sk.UnsupportedFormat, "is damaged: Expected `object`"),
-        ('{"_data_files": 5}', sk.UnsupportedFormat, "is damaged: Expected `array`"),
+        ('{"_data_files": [{"filename": ["x"]}]}', sk.errors.UnsupportedFormat, "is damaged: Expected `str`"),
+        ('{"_data_files": ["x"]}', sk.errors.UnsupportedFormat, "is damaged: Expected `object`"),
+        ('{"_data_files": 5}', sk.errors.UnsupportedFormat, "is damaged: Expected `array`"),
     ],
 )
 def test_a_state_that_is_damaged(tmp_path: Path, state: str, error: type[Exception], message: str) -> None:
@@ -171,7 +177,9 @@ def test_a_cache_folder_is_what_was_built_without_what_was_kept_of_it(tmp_path: 
 def test_a_cache_folder_of_several_splits_says_what_to_open(tmp_path: Path) -> None:
     made = cached(tmp_path, ["train", "test"])
     (folder,) = {path.parent for path in (tmp_path / "cache").rglob("*.arrow")}
-    with pytest.raises(sk.UnsupportedFormat, match=r"several splits, 'train', 'test'.*/\*-test\*\.arrow'"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"several splits, 'train', 'test'.*/\*-test\*\.arrow'"
+    ):
         sk.open(folder)
     assert list(sk.open(str(folder / "*-test*.arrow"))) == list(made["test"])
 

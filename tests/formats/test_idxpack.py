@@ -77,7 +77,7 @@ def test_what_follows_an_opening_works(pack: Path, tmp_path: Path) -> None:
     ds = sk.open(pack, key="id", columns=None)
     assert ds.key(4) == {"id": 4}
     ds.shuffle(seed=1).save(tmp_path / "pipeline.json")
-    assert list(sk.load_dataset(tmp_path / "pipeline.json")) == list(ds.shuffle(seed=1))
+    assert list(sk.load_pipeline(tmp_path / "pipeline.json")) == list(ds.shuffle(seed=1))
     with pytest.raises(InvalidArgument, match="opened alone"):
         sk.open([str(pack)])
 

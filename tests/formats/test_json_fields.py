@@ -185,7 +185,7 @@ def test_errors_of_one_field_name_the_record_and_its_fields(tmp_path: Path) -> N
     (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2}\n{"id": 3, "text": "c", "x": }\n')
     ds = sk.open(tmp_path / "a.jsonl").select_columns(["text"])
     for read in (lambda row: ds[row], lambda row: ds.__getitems__([0, row])):
-        with pytest.raises(sk.MissingColumn, match=r"there is no column 'text'; the record has 'id'"):
+        with pytest.raises(sk.errors.MissingColumn, match=r"there is no column 'text'; the record has 'id'"):
             read(1)
         with pytest.raises(sk.CorruptRecord, match=r"a\.jsonl.*record 2"):
             read(2)

@@ -93,7 +93,7 @@ def test_a_value_needs_no_entry_point(tmp_path: Path, package: Any) -> None:
     ds = sk.open(folder, format=package.Log())
     assert repr(ds).startswith("<Dataset, 3 records: open(")
     ds.save(tmp_path / "p.json")
-    assert list(sk.load_dataset(tmp_path / "p.json")) == ["one", "two", "three"]
+    assert list(sk.load_pipeline(tmp_path / "p.json")) == ["one", "two", "three"]
     assert verify(folder, format=package.Log()).problems == ()
 
 
@@ -112,7 +112,7 @@ def test_it_is_verified_saved_loaded_and_resumed(
     for given in (None, "log", package.Log()):
         assert verify(tmp_path / "d", format=given, deep=True, decode=True).records == 3
     ds.shuffle(seed=1).save(tmp_path / "p.json")
-    again = sk.load_dataset(tmp_path / "p.json")
+    again = sk.load_pipeline(tmp_path / "p.json")
     loader = sk.Loader(ds.shuffle(seed=1), batch_size=1)
     batches = iter(loader)
     first = next(batches)
@@ -122,8 +122,10 @@ def test_it_is_verified_saved_loaded_and_resumed(
     with monkeypatch.context() as without:
         without.setattr(plugins, "_points", dict)
         without.setattr(plugins, "_GIVEN", {})
-        with pytest.raises(sk.CorruptState, match=r"got 'log'\); one of another package is read where"):
-            sk.load_dataset(tmp_path / "p.json")
+        with pytest.raises(
+            sk.errors.CorruptState, match=r"got 'log'\); one of another package is read where"
+        ):
+            sk.load_pipeline(tmp_path / "p.json")
 
 
 @pytest.mark.usefixtures("package")
@@ -139,7 +141,7 @@ def test_a_card_that_is_not_what_the_entry_point_says_is_told_of(
     ):
         points.write_text(f"[seekable.formats]\n{text}\n")
         forget()
-        with pytest.raises(sk.UnsupportedFormat, match="has the suffix of no known format"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match="has the suffix of no known format"):
             sk.open(path)
         assert re.search(told, caplog.text)
         caplog.clear()

@@ -76,18 +76,18 @@ def test_what_a_card_names_is_there(card: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_wrong_decoding_is_refused_before_a_file_is_indexed(name: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"decode must be one of|decode= is for lines"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"decode must be one of|decode= is for lines"):
         format_named(name).check(Reading(shown="here", decode="nonsense"))
 
 
 @pytest.mark.parametrize("name", ["parquet", "arrow", "kaldi-directory", "tar", "tokens"])
 def test_wrong_columns_are_refused_before_a_file_is_indexed(name: str) -> None:
-    with pytest.raises(sk.WrongType, match="columns"):
+    with pytest.raises(sk.errors.WrongType, match="columns"):
         format_named(name).check(Reading(shown="here", columns="id"))
 
 
 def test_errors_is_a_function() -> None:
-    with pytest.raises(sk.WrongType, match="errors must be a function"):
+    with pytest.raises(sk.errors.WrongType, match="errors must be a function"):
         Reading(shown="here", errors="skip")  # type: ignore[arg-type]
 
 
@@ -121,7 +121,7 @@ def test_json_lines_are_opened_without_code_of_tables_or_of_the_hub(tmp_path: Pa
 
 @pytest.mark.parametrize("source", [3, None, b"bytes", [3], {"a.jsonl"}])
 def test_what_is_no_path_is_refused_by_open(source: Any) -> None:
-    with pytest.raises(sk.WrongType, match=r"paths?.*; got "):
+    with pytest.raises(sk.errors.WrongType, match=r"paths?.*; got "):
         sk.open(source)
 
 

@@ -176,5 +176,7 @@ def test_types_that_pyarrow_has_no_arrays_of_are_refused_by_name(
     path = tmp_path / "a.arrow"
     with ipc.new_file(path, pa.schema({"n": pa.int8(), "took": made.get(within, lambda: kind)()})):
         pass
-    with pytest.raises(sk.UnsupportedFormat, match=rf"a\.arrow.*'took'.*{name}.*month_day_nano_interval"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=rf"a\.arrow.*'took'.*{name}.*month_day_nano_interval"
+    ):
         sk.open(path, index=sk.Index(jobs=1))

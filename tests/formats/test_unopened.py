@@ -29,11 +29,11 @@ LINE = b'{"a": 1}\n'
 )
 def test_specs_and_addresses_are_refused_by_name(spec: str, told: str) -> None:
     for asked in (spec, [spec], ["a.jsonl", spec]):
-        with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
+        with pytest.raises(sk.errors.UnsupportedFormat, match=told) as caught:
             sk.open(asked)
         assert repr(spec) in str(caught.value)
     if not spec.endswith("|"):
-        with pytest.raises(sk.UnsupportedFormat, match=told):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=told):
             sk.open_stream([spec])
 
 
@@ -48,9 +48,9 @@ def test_other_names_with_a_colon_are_paths(path: str) -> None:
 def test_a_spec_of_shar_is_opened_alone_and_never_as_a_stream() -> None:
     with pytest.raises(sk.DataNotFound, match="is no folder, and a Shar is one"):
         sk.open("shar:DIR")
-    with pytest.raises(sk.InvalidArgument, match=r"'shar:DIR' is opened alone.*sk\.concat"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'shar:DIR' is opened alone.*sk\.concat"):
         sk.open(["shar:DIR"])
-    with pytest.raises(sk.UnsupportedFormat, match=r"sk\.open\('shar:DIR'\).*stream\(\)"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"sk\.open\('shar:DIR'\).*stream\(\)"):
         sk.open_stream("shar:DIR")
 
 
@@ -58,19 +58,21 @@ def test_specs_of_tokens_are_opened_alone_and_never_as_a_stream() -> None:
     for spec in ("megatron:data/web_text_document", "tokens:train.bin"):
         with pytest.raises(sk.DataNotFound, match="there is no "):
             sk.open(spec)
-        with pytest.raises(sk.InvalidArgument, match=r"is opened alone.*sk\.concat"):
+        with pytest.raises(sk.errors.InvalidArgument, match=r"is opened alone.*sk\.concat"):
             sk.open([spec])
-        with pytest.raises(sk.UnsupportedFormat, match=r"sk\.open\('megatron:PREFIX'\).*stream\(\)"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"sk\.open\('megatron:PREFIX'\).*stream\(\)"):
             sk.open_stream(spec)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "train.bin", "a.ds"])
 def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\1\0\2\0")
-    with pytest.raises(sk.InvalidArgument, match=rf"{name}' does not say of which type .*dtype='uint16'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=rf"{name}' does not say of which type .*dtype='uint16'"
+    ):
         sk.open(tmp_path / name)
     told = rf"'{name}' in it is a file of tokens or .*'tokens:PATH'\), with format=sk\.formats\.Tokens"
-    with pytest.raises(sk.UnsupportedFormat, match=told):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=told):
         sk.open(tmp_path)
     assert sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))[0]["tokens"].tolist() == [1, 2]
 
@@ -81,15 +83,15 @@ def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_pa
 )
 def test_files_of_which_some_are_of_tokens(tmp_path: Path, name: str, told: str) -> None:
     (tmp_path / name).write_bytes(LINE)
-    with pytest.raises(sk.UnsupportedFormat, match=told):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=told):
         sk.open(tmp_path)
-    with pytest.raises(sk.UnsupportedFormat, match=re.escape(name)):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=re.escape(name)):
         sk.open(tmp_path / name)
 
 
 def test_an_address_as_a_path_object_is_an_address() -> None:
     for asked in (Path("https://host/*.jsonl"), [Path("https://host/*.jsonl")]):
-        with pytest.raises(sk.UnsupportedFormat, match="glob on a web server, which lists no files"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match="glob on a web server, which lists no files"):
             sk.open(asked)
     with pytest.raises(sk.DataNotFound):
         sk.open(Path("nosuch:a.jsonl"))
@@ -97,7 +99,7 @@ def test_an_address_as_a_path_object_is_an_address() -> None:
 
 def test_an_address_of_a_scheme_that_nobody_reads() -> None:
     for asked in ("nosuch://host/a", ["nosuch://host/a", "a.jsonl"]):
-        with pytest.raises(sk.InvalidArgument, match=r"no package reads addresses of nosuch://"):
+        with pytest.raises(sk.errors.InvalidArgument, match=r"no package reads addresses of nosuch://"):
             sk.open(asked)
 
 
@@ -133,11 +135,11 @@ def test_files_are_refused_by_the_name_of_their_format(tmp_path: Path, name: str
     path = tmp_path / name
     path.write_bytes(LINE)
     for asked in (path, [path], f"{tmp_path}/{name[:2]}*"):
-        with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
+        with pytest.raises(sk.errors.UnsupportedFormat, match=told) as caught:
             sk.open(asked)
         assert name in str(caught.value)
     for asked in (f"{tmp_path}/*", tmp_path):
-        with pytest.raises(sk.UnsupportedFormat, match="cannot be opened"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match="cannot be opened"):
             sk.open(asked)
     if not name.endswith("gz"):
         assert list(sk.open(path, format="jsonl")) == [{"a": 1}]
@@ -147,7 +149,7 @@ def test_files_are_refused_by_the_name_of_their_format(tmp_path: Path, name: str
 def test_a_folder_of_compressed_files_with_no_way_in_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"a.jsonl{suffix}").write_bytes(b"")
     told = rf"'a\.jsonl\{suffix}' in it is a compressed file .* cannot be opened; decompress it once"
-    with pytest.raises(sk.UnsupportedFormat, match=told):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=told):
         sk.open(tmp_path)
 
 
@@ -171,5 +173,5 @@ def test_suffixes_of_data_are_not_among_them() -> None:
 def test_a_pointer_of_git_lfs_is_refused_by_name(tmp_path: Path, name: str) -> None:
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0f' * 32}\nsize 12345\n"
     (tmp_path / name).write_text(pointer)
-    with pytest.raises(sk.UnsupportedFormat, match=f"{name}' is a pointer of Git LFS.*git lfs pull"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=f"{name}' is a pointer of Git LFS.*git lfs pull"):
         sk.open(tmp_path / name)

@@ -60,9 +60,9 @@ def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str
     dataset = sk.open(path, index=sk.Index(jobs=1))
     there = rf"a\.{suffix}: row {BAD}, column 'when'.*decode=\"arrow\""
     for rows in (BAD, [BAD], [3, BAD], list(range(ROWS)), np.random.default_rng(0).permutation(ROWS)):
-        with pytest.raises(sk.BadValue, match=there):
+        with pytest.raises(sk.errors.BadValue, match=there):
             _ = dataset[rows]
-    with pytest.raises(sk.BadValue, match=there):
+    with pytest.raises(sk.errors.BadValue, match=there):
         list(dataset)
     assert [record["id"] for record in dataset[:BAD]] == list(range(BAD))
     assert dataset[BAD + 1]["id"] == BAD + 1
@@ -80,7 +80,7 @@ def test_a_value_that_python_has_none_for(tmp_path: Path, name: str, suffix: str
     held = sk.open(path, errors=note, index=sk.Index(jobs=1))
     assert [row for row, record in enumerate(held) if record is sk.HOLE] == [BAD]
     assert isinstance(told[0], CorruptRecord)
-    assert (told[0].row, type(told[0].cause)) == (BAD, sk.BadValue)
+    assert (told[0].row, type(told[0].cause)) == (BAD, sk.errors.BadValue)
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
@@ -89,11 +89,11 @@ def test_a_value_that_numpy_has_none_for(tmp_path: Path, name: str, suffix: str)
     dataset = sk.open(written(tmp_path, suffix, BEYOND[name]), decode="numpy", index=sk.Index(jobs=1))
     there = rf"a\.{suffix}: row {BAD}, column 'when'"
     for rows in (BAD, [3, BAD]):
-        with pytest.raises(sk.BadValue, match=there):
+        with pytest.raises(sk.errors.BadValue, match=there):
             _ = dataset[rows]
-    with pytest.raises(sk.BadValue, match=there):
+    with pytest.raises(sk.errors.BadValue, match=there):
         list(dataset.batches("numpy", size=4))
-    with pytest.raises(sk.BadValue, match=there):
+    with pytest.raises(sk.errors.BadValue, match=there):
         list(dataset.shuffle(seed=1).batches("numpy", size=7))
     assert dataset[BAD - 1]["id"] == BAD - 1
 
@@ -110,7 +110,7 @@ for path in sys.argv[1:]:
     for row in (0, 1):
         try:
             print(sk.open(path, index=sk.Index(jobs=1))[row])
-        except sk.BadValue as error:
+        except sk.errors.BadValue as error:
             print(error)
 """
 
@@ -148,11 +148,11 @@ def test_a_value_that_does_not_fit_the_type_of_another_file(tmp_path: Path) -> N
         r"double.*sk\.concat\(\[a, b\.cast\("
     )
     for rows in (2, [2], [0, 2, 3], [0, 1, 2, 3]):
-        with pytest.raises(sk.BadValue, match=message) as caught:
+        with pytest.raises(sk.errors.BadValue, match=message) as caught:
             _ = dataset[rows]
         assert not isinstance(caught.value, CorruptRecord)
         assert "cannot be decoded" not in str(caught.value)
-    with pytest.raises(sk.BadValue, match=message):
+    with pytest.raises(sk.errors.BadValue, match=message):
         dataset.to_arrow()
     assert [dataset[row]["n"] for row in (0, 1, 3)] == [0.5, 1.0, 3.0]
     holes = sk.open(tmp_path, errors=lambda _: sk.HOLE, index=sk.Index(jobs=1))
@@ -162,13 +162,13 @@ def test_a_value_that_does_not_fit_the_type_of_another_file(tmp_path: Path) -> N
 def test_files_whose_types_have_none_in_common_name_both_and_the_way_out(tmp_path: Path) -> None:
     first, second = two(tmp_path, pa.array(["x"]), pa.array([1]))
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"a\.parquet.*b\.parquet.*'n' is int64 and not string.*cast"
+        sk.errors.UnsupportedFormat, match=r"a\.parquet.*b\.parquet.*'n' is int64 and not string.*cast"
     ):
         sk.open(tmp_path, index=sk.Index(jobs=1))
     both = sk.concat([sk.open(first, index=sk.Index(jobs=1)), sk.open(second, index=sk.Index(jobs=1))])
     assert [record["n"] for record in both] == ["x", 1]
     with pytest.raises(
-        sk.InvalidArgument, match=r"'n' is string in .*a\.parquet and int64 in .*b\.parquet.*ds\.cast"
+        sk.errors.InvalidArgument, match=r"'n' is string in .*a\.parquet and int64 in .*b\.parquet.*ds\.cast"
     ):
         both.to_arrow()
 
@@ -177,10 +177,10 @@ def test_a_record_of_errors_that_does_not_fit_the_columns(tmp_path: Path) -> Non
     two(tmp_path, pa.array([0.5]), pa.array([2**53 + 1]))
     dataset = sk.open(tmp_path, errors=lambda _: {"n": "many"}, index=sk.Index(jobs=1))
     assert dataset[1] == {"n": "many"}
-    with pytest.raises(sk.InvalidArgument, match=r"errors= returned \{'n': 'many'\}"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"errors= returned \{'n': 'many'\}"):
         dataset.to_arrow()
 
 
 def test_numbers_that_arrow_has_no_type_for() -> None:
-    with pytest.raises(sk.InvalidArgument, match="no common Arrow type"):
+    with pytest.raises(sk.errors.InvalidArgument, match="no common Arrow type"):
         sk.from_sequence([{"n": 2**70}]).to_arrow()

@@ -121,7 +121,7 @@ def pipeline_files(folder: Path, rng: random.Random) -> None:
     else:
         path.write_text(json.dumps(changed(rng, json.loads(path.read_text()))))
     try:
-        found = list(sk.load_dataset(path))
+        found = list(sk.load_pipeline(path))
     except SeekableError:
         return
     assert found == right, path.read_text(errors="replace")

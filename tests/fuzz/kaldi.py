@@ -204,7 +204,7 @@ def _bounded(size: int) -> Iterator[None]:
     """Fail if memory grows by more than bytes of such a number can explain."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", sk.KaldiWarning)
+        warnings.simplefilter("ignore", sk.errors.KaldiWarning)
         tracemalloc.start()
         try:
             yield

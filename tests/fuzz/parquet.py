@@ -32,7 +32,7 @@ def parquet(_: Path, rng: random.Random) -> None:
         kept.pages = mutated(rng, kept.pages)
     try:
         survey = ParquetFormat().read_layout(Bytes(data))
-    except sk.UnsupportedFormat:
+    except sk.errors.UnsupportedFormat:
         return
     table = ParquetFormat().open(Bytes(data), kept)
     for group, rows in enumerate(survey.group_rows):

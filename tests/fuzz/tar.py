@@ -34,7 +34,7 @@ def tar(folder: Path, rng: random.Random) -> None:
             at = rng.choice(headers) + rng.randrange(512)
             changed = data[:at] + bytes([data[at] ^ rng.randrange(1, 256)]) + data[at + 1 :]
             assert members(changed) is None, f"byte {at} was changed, and no error is raised"
-        with contextlib.suppress(sk.UnsupportedFormat):
+        with contextlib.suppress(sk.errors.UnsupportedFormat):
             walked(mutated(rng, data), concatenated=rng.random() < 0.5)
         with warnings.catch_warnings(action="ignore"):  # Keys come again, archives may have no sample.
             opened(folder / str(number), data, rng)
@@ -49,7 +49,7 @@ def opened(folder: Path, data: bytes, rng: random.Random) -> None:
     told = ""
     try:
         ds = sk.open(path, format=sk.formats.Tar(group=rng.choice([None, "key"])), decode="bytes")
-    except sk.UnsupportedFormat as error:
+    except sk.errors.UnsupportedFormat as error:
         told = str(error)
     if told:
         assert any(
@@ -66,7 +66,7 @@ def opened(folder: Path, data: bytes, rng: random.Random) -> None:
         path.write_bytes(data[:cut])
         try:
             sk.open(path, decode="bytes")
-        except sk.UnsupportedFormat:
+        except sk.errors.UnsupportedFormat:
             return
         message = f"cut at byte {cut}, and no error is raised"
         raise AssertionError(message)
@@ -76,7 +76,7 @@ def members(data: bytes) -> int | None:
     """Return the number of members; None if the archive is refused."""
     try:
         return len(walked(data)[0])
-    except sk.UnsupportedFormat:
+    except sk.errors.UnsupportedFormat:
         return None
 
 

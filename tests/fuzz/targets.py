@@ -151,7 +151,7 @@ def opened(folder: Path, form: str) -> sk.Dataset | None:
     """Open the folder; None if a file is refused as no text, which is its right."""
     try:
         return sk.open(folder, format=form)
-    except sk.UnsupportedFormat:
+    except sk.errors.UnsupportedFormat:
         return None
 
 

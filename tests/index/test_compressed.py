@@ -211,10 +211,10 @@ def test_what_is_cut_off_or_damaged_is_refused(kind: Compression, tmp_path: Path
     damaged[len(data) // 2 : len(data) // 2 + 9] = bytes(9)
     for bad in (data[:-1], data[: len(data) // 2], bytes(damaged)):
         path.write_bytes(bad)
-        with pytest.raises(sk.UnsupportedFormat, match=r"cannot be decompressed .*at about byte"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"cannot be decompressed .*at about byte"):
             sk.open(path)
     path.write_bytes(b"{}\n" * 200_000)
-    with pytest.raises(sk.UnsupportedFormat, match=r"is not compressed by \w+, as its name says"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"is not compressed by \w+, as its name says"):
         sk.open(path)
     assert not list((tmp_path / ".seekable").glob("points-*"))
 
@@ -236,7 +236,7 @@ def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch
     path = tmp_path / "a b.jsonl.zst"
     write(path, zst_frame(b"".join(all_rows())))
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"in 1 place\(s\).*recompress '.*a b\.jsonl\.zst'.*open_stream"
+        sk.errors.UnsupportedFormat, match=r"in 1 place\(s\).*recompress '.*a b\.jsonl\.zst'.*open_stream"
     ):
         sk.open(path)
 
@@ -272,23 +272,23 @@ def test_damaged_seek_points_are_an_error(most: int, tmp_path: Path, monkeypatch
 def test_a_copy_beside_its_compressed_file_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", all_rows()[0])
     write(tmp_path / "a.jsonl.gz", gzip.compress(all_rows()[0]))
-    with pytest.raises(sk.UnsupportedFormat, match=r"'a\.jsonl' and 'a\.jsonl\.gz'.*same data twice"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"'a\.jsonl' and 'a\.jsonl\.gz'.*same data twice"):
         sk.open(tmp_path)
     assert len(sk.open(tmp_path / "*.gz")) == 1
     write(tmp_path / "a.jsonl.zst", zst_frame(all_rows()[0]))
-    with pytest.raises(sk.UnsupportedFormat, match="same data twice"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="same data twice"):
         sk.open(tmp_path / "*.*z*")
 
 
 def test_a_compressed_file_of_another_name_is_told_how_to_be_called(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", gzip.compress(all_rows()[0]))
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"rename it to .*a\.jsonl\.gz', or decompress it once: gunzip -c"
+        sk.errors.UnsupportedFormat, match=r"rename it to .*a\.jsonl\.gz', or decompress it once: gunzip -c"
     ):
         sk.open(tmp_path)
     write(tmp_path / "b.jsonl.gz", gzip.compress(gzip.compress(all_rows()[0])))
     with pytest.raises(
-        sk.UnsupportedFormat, match=r"b\.jsonl\.gz' begins as .* by gzip inside of the compression"
+        sk.errors.UnsupportedFormat, match=r"b\.jsonl\.gz' begins as .* by gzip inside of the compression"
     ):
         sk.open(tmp_path / "b.jsonl.gz")
 
@@ -303,7 +303,9 @@ def test_nothing_is_no_record(data: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.csv.zst", "a.tar.gz"])
 def test_a_file_that_was_cut_to_nothing_is_refused_by_name(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, b"")
-    with pytest.raises(sk.UnsupportedFormat, match=rf"{name}' cannot be decompressed .* it has no byte"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=rf"{name}' cannot be decompressed .* it has no byte"
+    ):
         sk.open(tmp_path / name)
 
 

@@ -102,7 +102,7 @@ def test_only_keys_of_new_and_changed_files_are_read(tmp_path: Path) -> None:
     ds, read = opened(tmp_path)
     assert read == []
     check(ds)
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         ds.key("a-0")
 
 
@@ -114,7 +114,7 @@ def test_any_choice_and_order_of_files_takes_over_what_is_known(tmp_path: Path) 
         ds, read = opened([tmp_path / f"{name}.jsonl" for name in names])
         assert read == []
         check(ds)
-    with pytest.warns(sk.DuplicateKeys):
+    with pytest.warns(sk.errors.DuplicateKeys):
         ds, read = opened([tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
     assert len(read) == 2 * 7, "those that share a hash are compared"
     assert ds.node.keys.index.rows(key_hash("a-1")) == [1, 1 + 7 + 8]  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_other_ways_to_make_keys_are_other_indexes(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", b'{"id": 1, "n": 7}\n')
     by_id, by_n = sk.open(tmp_path, key="id"), sk.open(tmp_path, key="n")
     assert by_id.key(1) == by_n.key(7) == {"id": 1, "n": 7}
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         by_n.key(1)
     for offset in (0, 1):
         ds = sk.open(tmp_path, key=lambda record: record["n"] + offset)
@@ -163,7 +163,7 @@ def test_names_that_are_not_utf8_are_kept(tmp_path: Path) -> None:
 def test_nothing_has_keys_too(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", b"")
     for _ in range(2):
-        with pytest.raises(sk.KeyNotFound, match="there are 0 keys"):
+        with pytest.raises(sk.errors.KeyNotFound, match="there are 0 keys"):
             opened(tmp_path)[0].key("a")
 
 

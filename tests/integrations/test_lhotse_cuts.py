@@ -150,12 +150,12 @@ def test_cuts_that_lhotse_wrote(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_cut_is_refused(given: Any, message: str) -> None:
-    with pytest.raises(sk.WrongType, match=message):
+    with pytest.raises(sk.errors.WrongType, match=message):
         cut_from_record(given)
 
 
 def test_what_is_no_object_of_lhotse_is_refused() -> None:
-    with pytest.raises(sk.WrongType, match="takes a cut of Lhotse"):
+    with pytest.raises(sk.errors.WrongType, match="takes a cut of Lhotse"):
         cut_to_record(5)
 
 

@@ -64,7 +64,7 @@ def test_a_state_of_another_share_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_two_passes_side_by_side_have_no_state() -> None:
     cuts = cut_set(dicts())
     both = CutSet(LazyIteratorMultiplexer(cuts, cuts, seed=0))
-    with pytest.raises(sk.NotResumable, match="ran side by side"):
+    with pytest.raises(sk.errors.NotResumable, match="ran side by side"):
         after(both, 9)
     assert len(list(both)) == 64
     ids(cuts)
@@ -72,11 +72,11 @@ def test_two_passes_side_by_side_have_no_state() -> None:
 
 
 def test_what_is_no_cut_is_refused() -> None:
-    with pytest.raises(sk.WrongType, match="a cut's record is a dict with a 'type'"):
+    with pytest.raises(sk.errors.WrongType, match="a cut's record is a dict with a 'type'"):
         list(cut_set(sk.from_sequence([{"id": 1, "text": "a"}])))
-    with pytest.raises(sk.WrongType, match=r"hold attributes \(got str: 'a'\)"):
+    with pytest.raises(sk.errors.WrongType, match=r"hold attributes \(got str: 'a'\)"):
         list(cut_set(sk.from_sequence(["a"])))
-    with pytest.raises(sk.WrongType, match="takes a Dataset or a Stream of cuts"):
+    with pytest.raises(sk.errors.WrongType, match="takes a Dataset or a Stream of cuts"):
         cut_set([dummy_cut(0)])  # type: ignore[arg-type]
 
 
@@ -87,13 +87,13 @@ def test_other_objects_of_lhotse_pass() -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     for shard in [(2, 2), (-1, 1), (0, 0), 3, ("a", 2)]:
-        with pytest.raises(sk.InvalidArgument, match="shard is"):
+        with pytest.raises(sk.errors.InvalidArgument, match="shard is"):
             cut_set(dicts(), shard=shard)  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match="epochs must be at least 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match="epochs must be at least 1"):
         cut_set(dicts(), epochs=0)
-    with pytest.raises(sk.InvalidArgument, match=r"ds\.stream\(epochs=2\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"ds\.stream\(epochs=2\)"):
         cut_set(dicts().stream(epochs=1), epochs=2)
-    with pytest.raises(sk.InvalidArgument, match="cannot share 1 lanes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cannot share 1 lanes"):
         list(cut_set(dicts().stream(epochs=1), shard=(0, 2)))
 
 
@@ -101,11 +101,11 @@ def test_wrong_tokens_are_refused() -> None:
     node = cut_set(dicts()).data
     assert node[-1].id == node[31].id
     for token in (-33, 2**63):
-        with pytest.raises(sk.OutOfRange):
+        with pytest.raises(sk.errors.OutOfRange):
             node[token]
-    with pytest.raises(sk.WrongType, match="a token of a dataset's CutSet is a position"):
+    with pytest.raises(sk.errors.WrongType, match="a token of a dataset's CutSet is a position"):
         node["a"]
-    with pytest.raises(sk.BadToken):
+    with pytest.raises(sk.errors.BadToken):
         cut_set(dicts().stream(epochs=1)).data[(1, 2)]
 
 

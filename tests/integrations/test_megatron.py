@@ -128,34 +128,34 @@ def test_a_split_without_samples_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"samples": (9, 9, 9), "split": "969,30,1"}, sk.InvalidArgument, "none of its 5 documents"),
-        ({"samples": (9, 9)}, sk.InvalidArgument, "three numbers"),
-        ({"samples": 9}, sk.WrongType, "samples"),
-        ({"surplus": "x"}, sk.WrongType, "surplus must be a number"),
-        ({"surplus": float("nan")}, sk.InvalidArgument, "surplus must be at least 0, and finite"),
-        ({"surplus": -0.5}, sk.InvalidArgument, "surplus must be at least 0, and finite"),
-        ({"blend": None, "blend_per_split": 5}, sk.WrongType, "a list of three blends"),
-        ({"samples": (9, -1, 0)}, sk.InvalidArgument, "samples"),
-        ({"split": ""}, sk.InvalidArgument, "split"),
-        ({"split": "1,1,1,1"}, sk.InvalidArgument, "split"),
-        ({"split": "0,0"}, sk.InvalidArgument, "split"),
-        ({"split": 1}, sk.WrongType, "split"),
-        ({"seed": 2**32}, sk.InvalidArgument, "seed"),
-        ({"seed": -1}, sk.InvalidArgument, "seed"),
-        ({"seed": 1.5}, sk.WrongType, "seed"),
-        ({"sequence_length": 0}, sk.InvalidArgument, "sequence_length"),
-        ({"reset_position_ids": True}, sk.InvalidArgument, "eod"),
-        ({"eod_mask_loss": True}, sk.InvalidArgument, "eod"),
-        ({"blend_per_split": ["a", None, None]}, sk.InvalidArgument, "either blend"),
-        ({"blend": None}, sk.InvalidArgument, "either blend"),
-        ({"blend": None, "blend_per_split": ["a"]}, sk.InvalidArgument, "three blends"),
-        ({"blend": []}, sk.InvalidArgument, "at least one"),
-        ({"blend": 7}, sk.WrongType, "blend"),
-        ({"blend": [7]}, sk.WrongType, "prefixes"),
-        ({"blend": ["1", "a", "b", "c"]}, sk.InvalidArgument, "weight before it"),
-        ({"blend": (["a", "b"], [1.0])}, sk.InvalidArgument, "one weight for each"),
-        ({"blend": {"a": 0}}, sk.InvalidArgument, "above 0"),
-        ({"blend": {"a": "much"}}, sk.WrongType, "weights"),
+        ({"samples": (9, 9, 9), "split": "969,30,1"}, sk.errors.InvalidArgument, "none of its 5 documents"),
+        ({"samples": (9, 9)}, sk.errors.InvalidArgument, "three numbers"),
+        ({"samples": 9}, sk.errors.WrongType, "samples"),
+        ({"surplus": "x"}, sk.errors.WrongType, "surplus must be a number"),
+        ({"surplus": float("nan")}, sk.errors.InvalidArgument, "surplus must be at least 0, and finite"),
+        ({"surplus": -0.5}, sk.errors.InvalidArgument, "surplus must be at least 0, and finite"),
+        ({"blend": None, "blend_per_split": 5}, sk.errors.WrongType, "a list of three blends"),
+        ({"samples": (9, -1, 0)}, sk.errors.InvalidArgument, "samples"),
+        ({"split": ""}, sk.errors.InvalidArgument, "split"),
+        ({"split": "1,1,1,1"}, sk.errors.InvalidArgument, "split"),
+        ({"split": "0,0"}, sk.errors.InvalidArgument, "split"),
+        ({"split": 1}, sk.errors.WrongType, "split"),
+        ({"seed": 2**32}, sk.errors.InvalidArgument, "seed"),
+        ({"seed": -1}, sk.errors.InvalidArgument, "seed"),
+        ({"seed": 1.5}, sk.errors.WrongType, "seed"),
+        ({"sequence_length": 0}, sk.errors.InvalidArgument, "sequence_length"),
+        ({"reset_position_ids": True}, sk.errors.InvalidArgument, "eod"),
+        ({"eod_mask_loss": True}, sk.errors.InvalidArgument, "eod"),
+        ({"blend_per_split": ["a", None, None]}, sk.errors.InvalidArgument, "either blend"),
+        ({"blend": None}, sk.errors.InvalidArgument, "either blend"),
+        ({"blend": None, "blend_per_split": ["a"]}, sk.errors.InvalidArgument, "three blends"),
+        ({"blend": []}, sk.errors.InvalidArgument, "at least one"),
+        ({"blend": 7}, sk.errors.WrongType, "blend"),
+        ({"blend": [7]}, sk.errors.WrongType, "prefixes"),
+        ({"blend": ["1", "a", "b", "c"]}, sk.errors.InvalidArgument, "weight before it"),
+        ({"blend": (["a", "b"], [1.0])}, sk.errors.InvalidArgument, "one weight for each"),
+        ({"blend": {"a": 0}}, sk.errors.InvalidArgument, "above 0"),
+        ({"blend": {"a": "much"}}, sk.errors.WrongType, "weights"),
         ({"blend": "no/such/prefix"}, sk.DataNotFound, "no/such/prefix"),
     ],
 )
@@ -167,7 +167,7 @@ def test_wrong_arguments_are_refused(given: dict[str, Any], error: type[Exceptio
 
 def test_a_blend_with_weights_needs_a_size() -> None:
     documents = as_dataset(DOCUMENTS)
-    with pytest.raises(sk.InvalidArgument, match="number of its samples"):
+    with pytest.raises(sk.errors.InvalidArgument, match="number of its samples"):
         gpt_datasets({documents: 1.0}, sequence_length=4, seed=1)
 
 
@@ -246,7 +246,7 @@ def test_data_that_moved_are_named(cached: tuple[Path, str], tmp_path: Path) -> 
     for place in (str(tmp_path / "moved"), as_dataset(DOCUMENTS)):
         found = from_cache(folder, moved={prefix: place})
         assert [item["tokens"].tolist() for item in found] == expected
-    with pytest.raises(sk.WrongType, match="moved"):
+    with pytest.raises(sk.errors.WrongType, match="moved"):
         from_cache(folder, moved={prefix: 7})  # type: ignore[dict-item]  # that is the test
 
 
@@ -279,14 +279,14 @@ def test_which_order_is_meant_must_be_said(cached: tuple[Path, str], tmp_path: P
     folder, prefix = cached
     other = cache_of(folder, prefix, DOCUMENTS, samples=3)
     for asked in (None, prefix):
-        with pytest.raises(sk.InvalidArgument, match=f"2 orders.*{hash_of(other)}"):
+        with pytest.raises(sk.errors.InvalidArgument, match=f"2 orders.*{hash_of(other)}"):
             from_cache(folder, asked)
     assert len(from_cache(folder, hash_of(other))) == 4
     with pytest.raises(sk.DataNotFound, match=r"no order of the split 'train' for 'else'.*samples 7"):
         from_cache(folder, "else")
     with pytest.raises(sk.DataNotFound, match="no order of the split 'valid'"):
         from_cache(folder, split="valid")
-    with pytest.raises(sk.InvalidArgument, match="split"):
+    with pytest.raises(sk.errors.InvalidArgument, match="split"):
         from_cache(folder, split="dev")
     with pytest.raises(sk.DataNotFound, match="no folder"):
         from_cache(tmp_path / "nothing")
@@ -309,7 +309,7 @@ def test_another_extra_token_is_refused(tmp_path: Path) -> None:
     documents = [[1, 2, 3, 4]] * 3
     prefix = write_pair(tmp_path / "corpus", documents)
     cache_of(tmp_path / "cache", prefix, documents, samples=None)
-    with pytest.raises(sk.InvalidArgument, match="add_extra_token="):
+    with pytest.raises(sk.errors.InvalidArgument, match="add_extra_token="):
         from_cache(tmp_path / "cache", add_extra_token=False)
 
 
@@ -320,13 +320,13 @@ def test_damaged_files_are_refused(cached: tuple[Path, str], which: str) -> None
     whole = path.read_bytes()
     for torn in (b"", whole[:20], whole[:-1], b"\x80\x04]\x94."):
         path.write_bytes(torn)
-        with pytest.raises(sk.CorruptTokens, match=which):
+        with pytest.raises(sk.errors.CorruptTokens, match=which):
             from_cache(folder)
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(sk.CorruptTokens, match=which):
+    with pytest.raises(sk.errors.CorruptTokens, match=which):
         from_cache(folder)
     np.save(path, np.zeros(3))
-    with pytest.raises(sk.CorruptTokens, match="float64"):
+    with pytest.raises(sk.errors.CorruptTokens, match="float64"):
         from_cache(folder)
     path.unlink()
     with pytest.raises(sk.DataNotFound, match="killed"):
@@ -342,5 +342,5 @@ def test_a_shuffle_that_repeats_is_refused(cached: tuple[Path, str]) -> None:
     with pytest.raises(sk.IndexStale, match="twice"):
         from_cache(folder)
     file_of(folder, "description").write_text("{")
-    with pytest.raises(sk.CorruptTokens, match="description"):
+    with pytest.raises(sk.errors.CorruptTokens, match="description"):
         from_cache(folder)

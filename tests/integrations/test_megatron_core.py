@@ -89,7 +89,7 @@ def compare(core: Any, number: int, folder: Path) -> str:
     case = random_case(number)
     prefixes = [write_pair(folder / f"c{number}-{i}", some) for i, some in enumerate(case.documents)]
     if case.never_returns():
-        with pytest.raises(sk.InvalidArgument):
+        with pytest.raises(sk.errors.InvalidArgument):
             gpt_datasets(**case.ours(prefixes))
         return "never returns"
     cache = folder / f"cache{number}"
@@ -99,7 +99,7 @@ def compare(core: Any, number: int, folder: Path) -> str:
         # An empty part of a blend, more draws than a part has, or an empty document at the end of the axis.
         try:
             gpt_datasets(**case.ours(prefixes))
-        except sk.InvalidArgument:
+        except sk.errors.InvalidArgument:
             return "refused by both"
         return f"refused by Megatron: {type(error).__name__}"
     found = gpt_datasets(**case.ours(prefixes))

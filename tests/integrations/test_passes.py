@@ -59,7 +59,7 @@ def test_numbers_that_begin_elsewhere_are_refused(epoch: int, skipped: int) -> N
     again = passes_of(10, 3, "short", passes.loader.state_dict())
     batches = trained(again, epoch=epoch, skipped=skipped, epochs=2)
     with pytest.raises(
-        sk.InvalidArgument, match=rf"epoch 0 after 3 batches .* epoch {epoch} after {skipped}:"
+        sk.errors.InvalidArgument, match=rf"epoch 0 after 3 batches .* epoch {epoch} after {skipped}:"
     ):
         next(batches)
 
@@ -68,7 +68,7 @@ def test_a_state_between_two_batches_is_refused() -> None:
     passes = passes_of(10, 3, "short")
     list(itertools.islice(trained(passes, epoch=0, skipped=0, epochs=1), 1))
     again = passes_of(10, 2, "short", passes.loader.state_dict())
-    with pytest.raises(sk.InvalidArgument, match=r"after 1\.5 batches of 2 records"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"after 1\.5 batches of 2 records"):
         next(trained(again, epoch=0, skipped=1, epochs=1))
 
 

@@ -147,7 +147,7 @@ def test_only_the_columns_that_are_used_are_read(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(sk.MissingColumn, match="no column 'nope'; there are 'id', 'text'"):
+    with pytest.raises(sk.errors.MissingColumn, match="no column 'nope'; there are 'id', 'text'"):
         read(lines(tmp_path / "a.jsonl", 5)).select_columns(["nope"]).take_all()
 
 
@@ -183,7 +183,7 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path) -> None:
         )
     )
     with pytest.raises(
-        sk.WrongType, match=r"row 3,001 \(record 3,001 of .*the schema has no column.*schema="
+        sk.errors.WrongType, match=r"row 3,001 \(record 3,001 of .*the schema has no column.*schema="
     ):
         read(sk.open(path)).materialize()
     schema = pa.schema({"id": pa.int64(), "n": pa.int8()})
@@ -211,7 +211,7 @@ ARRAYS = [np.full((2, 3), number, np.float32) for number in range(4)]
 def test_records_of_any_kind(records: list[Any], rows: list[Any] | None) -> None:
     dataset = sk.from_sequence(records)
     if rows is None:
-        with pytest.raises(sk.WrongType, match=r"row [01]"):
+        with pytest.raises(sk.errors.WrongType, match=r"row [01]"):
             sk_source(dataset)
     else:
         found = read(dataset, blocks=1)
@@ -228,7 +228,7 @@ def test_arrays_become_tensors() -> None:
     for row, record in zip(read(sk.from_sequence(other)).take_all(), other, strict=True):
         np.testing.assert_array_equal(row["t"], record["t"])
     late = sk.from_sequence([{"t": np.zeros(3)}] * 3001 + [{"t": np.zeros(4)}] + [{"t": np.zeros(3)}] * 3000)
-    with pytest.raises(sk.WrongType, match=r"row 3,001.*an array of float64 of the shape \(4,\)"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 3,001.*an array of float64 of the shape \(4,\)"):
         read(late).materialize()
 
 
@@ -248,17 +248,17 @@ def test_sizes_are_estimated_from_the_index(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     dataset = lines(tmp_path / "a.jsonl", 5)
-    with pytest.raises(sk.EndlessDataset, match="take"):
+    with pytest.raises(sk.errors.EndlessDataset, match="take"):
         sk_source(sk.mix([dataset], weights=[1], seed=1, stop="never"))
-    with pytest.raises(sk.EndlessDataset, match="epochs"):
+    with pytest.raises(sk.errors.EndlessDataset, match="epochs"):
         sk_source(dataset.stream())
-    with pytest.raises(sk.InvalidArgument, match="for datasets"):
+    with pytest.raises(sk.errors.InvalidArgument, match="for datasets"):
         sk_source(dataset.stream(epochs=1), epochs=2)
-    with pytest.raises(sk.InvalidArgument, match="column 'text' already"):
+    with pytest.raises(sk.errors.InvalidArgument, match="column 'text' already"):
         sk_source(dataset, position="text")
-    with pytest.raises(sk.WrongType, match="got a list"):
+    with pytest.raises(sk.errors.WrongType, match="got a list"):
         sk_source([1])  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match="position must be"):
+    with pytest.raises(sk.errors.WrongType, match="position must be"):
         sk_source(dataset, position=1)  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match=r"a pyarrow\.Schema"):
+    with pytest.raises(sk.errors.WrongType, match=r"a pyarrow\.Schema"):
         sk_source(dataset, schema={"id": int})

@@ -63,7 +63,7 @@ def test_blocks_of_any_kind_and_none_at_all() -> None:
     assert len(from_ray(ray.data.range(0))) == 0
     tensors = from_ray(ray.data.from_numpy(np.arange(12).reshape(3, 4)))
     np.testing.assert_array_equal(tensors[[2, 0]][0]["data"], [8, 9, 10, 11])
-    with pytest.raises(sk.WrongType, match="got a list"):
+    with pytest.raises(sk.errors.WrongType, match="got a list"):
         from_ray([1])  # type: ignore[arg-type]
 
 
@@ -81,7 +81,7 @@ def test_workers_of_the_cluster_write_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_process_outside_the_cluster_is_refused() -> None:
     loader = sk.Loader(from_ray(rows_of_ray()), batch_size=10, workers=1)
-    with pytest.raises(sk.InvalidArgument, match=r"workers=0 or executor=RayExecutor\(\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"workers=0 or executor=RayExecutor\(\)"):
         list(loader)
 
 
@@ -96,7 +96,7 @@ def test_a_sink_writes_files_in_the_order_of_rows(tmp_path: Path, kind: Any) -> 
         f"part-{number:05d}.{kind}" for number in range(4)
     ]
     assert list(sk.open(tmp_path / "out")) == records()
-    with pytest.raises(sk.InvalidArgument, match="holds data"):
+    with pytest.raises(sk.errors.InvalidArgument, match="holds data"):
         sk_sink(tmp_path / "out", format=kind)
 
 
@@ -120,7 +120,7 @@ def test_a_task_that_dies_leaves_one_file_of_its_rows(tmp_path: Path) -> None:
 def test_a_job_that_fails_names_the_row_and_leaves_no_file(tmp_path: Path) -> None:
     sink = sk_sink(tmp_path / "out", format="jsonl")
     bad = rows_of_ray(blocks=2).map(lambda row: {"n": float("nan") if row["id"] == 250 else 1.0})
-    with pytest.raises(sk.WrongType, match="row 50 of write task 1 of Ray cannot be written as jsonl"):
+    with pytest.raises(sk.errors.WrongType, match="row 50 of write task 1 of Ray cannot be written as jsonl"):
         bad.write_datasink(sink)
     assert os.listdir(tmp_path / "out") == []
     assert sink.written is None
@@ -138,11 +138,11 @@ def test_a_sink_of_no_rows_and_of_few_files(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_of_a_sink_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match="'jsonl' or 'parquet'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'jsonl' or 'parquet'"):
         sk_sink(tmp_path, format="tar")  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match="'jsonl' or 'parquet'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'jsonl' or 'parquet'"):
         sk_sink(tmp_path, format="jsonl", schema=pa.schema({"a": pa.int8()}))
-    with pytest.raises(sk.InvalidArgument, match="one file by its suffix"):
+    with pytest.raises(sk.errors.InvalidArgument, match="one file by its suffix"):
         sk_sink(tmp_path / "a.jsonl", format="jsonl")
-    with pytest.raises(sk.InvalidArgument, match="min_rows_per_file"):
+    with pytest.raises(sk.errors.InvalidArgument, match="min_rows_per_file"):
         sk_sink(tmp_path, format="jsonl", min_rows_per_file=0)

@@ -218,5 +218,5 @@ def test_world_sizes_that_divide_the_batch_are_accepted(
 def test_world_sizes_that_cannot_train_are_named(
     workers: int | tuple[int, int], given: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(sk.InvalidArgument, match=said):
+    with pytest.raises(sk.errors.InvalidArgument, match=said):
         check_world_sizes(ScalingConfig(num_workers=workers), global_batch_size=48, **given)

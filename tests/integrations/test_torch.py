@@ -122,7 +122,7 @@ def test_an_endless_dataset_is_bounded_by_steps(workers: int) -> None:
     sampler, loader = sampled(_endless(), batch={"steps": 7}, num_workers=workers)
     assert through(loader, sampler) == through(loader_of(_endless(), steps=7))
     unbounded = sampled(_endless())[0]
-    with pytest.raises(sk.EndlessDataset, match="bound it with steps="):
+    with pytest.raises(sk.errors.EndlessDataset, match="bound it with steps="):
         len(unbounded)
     with pytest.raises(TypeError):
         len(DataLoader(numbers(), batch_sampler=unbounded))  # type: ignore[arg-type]
@@ -158,19 +158,19 @@ def test_the_sampler_alone_gives_the_positions() -> None:
 
 def test_arguments_have_the_rules_of_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     ds: Any = numbers()
-    with pytest.raises(sk.InvalidArgument, match="batch_size must be at least 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match="batch_size must be at least 1"):
         BatchSampler(ds, batch_size=0)
-    with pytest.raises(sk.InvalidArgument, match="end must be 'short', 'drop' or 'pad'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="end must be 'short', 'drop' or 'pad'"):
         BatchSampler(ds, end="long")  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match=r"takes a Dataset, .*\(got list\)"):
+    with pytest.raises(sk.errors.WrongType, match=r"takes a Dataset, .*\(got list\)"):
         BatchSampler([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match="pass global_batch_size=8 instead of batch_size=4"):
+    with pytest.raises(sk.errors.InvalidArgument, match="pass global_batch_size=8 instead of batch_size=4"):
         BatchSampler(ds, batch_size=4, rank=0, world_size=2)
-    with pytest.raises(sk.InvalidArgument, match="without a record in the last batch"):
+    with pytest.raises(sk.errors.InvalidArgument, match="without a record in the last batch"):
         BatchSampler(ds, global_batch_size=6, rank=0, world_size=3)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(sk.AmbiguousRank, match=r"RANK=1 of WORLD_SIZE=2"):
+    with pytest.raises(sk.errors.AmbiguousRank, match=r"RANK=1 of WORLD_SIZE=2"):
         BatchSampler(ds)
 
 

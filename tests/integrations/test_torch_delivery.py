@@ -79,12 +79,12 @@ def test_a_plain_loader_with_workers_does_not_say_what_it_has_delivered() -> Non
     assert sampler.state_dict(rows=False) == STATES[0]
     for count, batch in enumerate(loader, start=1):
         assert batch == WANTED[count - 1]
-        with pytest.raises(sk.DeliveryUnknown) as caught:
+        with pytest.raises(sk.errors.DeliveryUnknown) as caught:
             sampler.state_dict()
         for way_out in ("state_dict(delivered=count)", "counting(loader)", "StatefulDataLoader", "sk.Loader"):
             assert way_out in str(caught.value)
         for asks in (lambda: sampler.step, lambda: sampler.skip_batches(1)):
-            with pytest.raises(sk.DeliveryUnknown):
+            with pytest.raises(sk.errors.DeliveryUnknown):
                 asks()
         assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
     assert sampler.epoch == 1
@@ -114,7 +114,7 @@ def test_single_records_and_columns_are_read_without_workers(*, columns: bool) -
         assert ours == theirs
         assert sampler.state_dict() == wanted.state_dict()
     for _ in DataLoader(ds, sampler=sampler, batch_size=None, num_workers=1):
-        with pytest.raises(sk.DeliveryUnknown):
+        with pytest.raises(sk.errors.DeliveryUnknown):
             sampler.state_dict()
 
 
@@ -122,7 +122,7 @@ def test_a_user_of_torchdata_with_workers_has_to_count() -> None:
     """The state of a requested batch is for torchdata alone: it returns it when the batch was delivered."""
     sampler, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=2)
     for count, _ in enumerate(loader, start=1):
-        with pytest.raises(sk.DeliveryUnknown):
+        with pytest.raises(sk.errors.DeliveryUnknown):
             sampler.state_dict()
         assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
 
@@ -133,7 +133,7 @@ def test_what_a_thread_reads_ahead_is_not_delivered() -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: ds[next(requests)]).result() == WANTED[0]
         pool.submit(requests.state_dict).result()
-    with pytest.raises(sk.DeliveryUnknown):
+    with pytest.raises(sk.errors.DeliveryUnknown):
         sampler.state_dict()
 
 
@@ -141,7 +141,7 @@ def test_a_batch_that_could_not_be_read_is_not_delivered(tmp_path: Path) -> None
     sampler, loader = sampled(trapped(tmp_path / "flag", ZeroDivisionError, batch=2))
     with pytest.raises(ZeroDivisionError, match="a trap"):
         list(loader)
-    with pytest.raises(sk.DeliveryUnknown):
+    with pytest.raises(sk.errors.DeliveryUnknown):
         sampler.state_dict()
     assert sampler.state_dict(delivered=2)["step"] == 2
 
@@ -205,7 +205,7 @@ def test_an_iterator_that_was_replaced_says_so(workers: int) -> None:
     old = sampler.counting(loader)
     next(old)
     new = sampler.counting(loader)
-    with pytest.raises(sk.StoppedIterator, match="later iter"):
+    with pytest.raises(sk.errors.StoppedIterator, match="later iter"):
         next(old)
     assert list(new) == WANTED[10:]
     assert sampler.epoch == 2
@@ -217,7 +217,7 @@ def test_a_run_without_an_end_that_was_left_needs_a_count() -> None:
     sampler, loader = sampled(endless)
     assert list(itertools.islice(loader, 2)) == wanted[:2]
     state = sampler.state_dict(delivered=2)
-    with pytest.raises(sk.DeliveryUnknown, match=r"data without an end was left.*steps="):
+    with pytest.raises(sk.errors.DeliveryUnknown, match=r"data without an end was left.*steps="):
         next(iter(loader))
     sampler.load_state_dict(state)
     assert list(itertools.islice(sampler.counting(loader), 2)) == wanted[2:4]
@@ -234,11 +234,11 @@ def accelerate_alone() -> None:
 def test_a_plain_loader_of_accelerate_reads_ahead_and_has_to_count(workers: int) -> None:
     sampler, loader = sampled(numbers(), num_workers=workers)
     prepared: Any = prepare_data_loader(loader, put_on_device=False)
-    with pytest.raises(sk.InvalidArgument, match=r"got DataLoaderShard\).*delivered=count"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"got DataLoaderShard\).*delivered=count"):
         sampler.counting(prepared)
     for count, batch in enumerate(prepared, start=1):
         assert batch == WANTED[count - 1]
-        with pytest.raises(sk.DeliveryUnknown):
+        with pytest.raises(sk.errors.DeliveryUnknown):
             sampler.state_dict()
         assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
     assert list(prepared) == WANTED[10:]
@@ -260,7 +260,7 @@ def test_a_stateful_loader_of_accelerate_is_exact(workers: int) -> None:
             for batch in itertools.islice(loader, count):
                 found.append(batch)
                 if workers:
-                    with pytest.raises(sk.DeliveryUnknown):
+                    with pytest.raises(sk.errors.DeliveryUnknown):
                         sampler.state_dict()
                 elif len(found) not in {10, cut + 10}:
                     assert sampler.state_dict(rows=False) == STATES[len(found)]
@@ -285,7 +285,7 @@ def test_loaders_of_accelerate_over_other_samplers_do_not_matter() -> None:
         assert sampler.state_dict(rows=False) == STATES[count]
     around: Any = DataLoader(numbers(), batch_sampler=BatchSamplerShard(sampler), collate_fn=list)  # type: ignore[arg-type]
     for _ in prepare_data_loader(around, put_on_device=False):
-        with pytest.raises(sk.DeliveryUnknown):
+        with pytest.raises(sk.errors.DeliveryUnknown):
             sampler.state_dict()
 
 
@@ -304,18 +304,18 @@ def test_what_stands_between_has_to_be_counted(workers: int) -> None:
     stateful = sampled(numbers(), kind=StatefulDataLoader)[1]
     others: list[Any] = [skipping, sharded, unordered, stateful, [[1]]]
     for other in others:
-        with pytest.raises(sk.InvalidArgument, match=r"counting\(\) takes a torch DataLoader over"):
+        with pytest.raises(sk.errors.InvalidArgument, match=r"counting\(\) takes a torch DataLoader over"):
             sampler.counting(other)
 
 
 def test_more_than_was_requested_cannot_have_been_delivered() -> None:
     sampler = BatchSampler(numbers(), batch_size=4)
     assert sampler.state_dict(delivered=0, rows=False) == STATES[0]
-    with pytest.raises(sk.InvalidArgument, match=r"at most 0, .* \(got 1\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"at most 0, .* \(got 1\)"):
         sampler.state_dict(delivered=1)
     for _ in itertools.islice(sampler, 3):
         pass
     assert [sampler.state_dict(delivered=count, rows=False) for count in range(4)] == STATES[:4]
     for count in (4, -1):
-        with pytest.raises(sk.InvalidArgument, match="delivered must be"):
+        with pytest.raises(sk.errors.InvalidArgument, match="delivered must be"):
             sampler.state_dict(delivered=count)

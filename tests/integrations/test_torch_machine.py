@@ -104,14 +104,14 @@ class Pair:
 def _touched(run: Any) -> Any:
     try:
         return next(run, "end")
-    except sk.StoppedIterator:
+    except sk.errors.StoppedIterator:
         return "stopped"
 
 
 def _announced(setter: Any, run: int) -> str | None:
     try:
         setter.set_epoch(run)
-    except sk.InvalidArgument as error:
+    except sk.errors.InvalidArgument as error:
         return str(error)
     return None
 

@@ -201,12 +201,12 @@ def test_a_move_while_batches_come_ends_their_iterator(workers: int) -> None:
     assert [next(run) for _ in range(2)] == batches[:2]
     sampler.skip_batches(3)
     assert sampler.state_dict(rows=False) == states[5]
-    with pytest.raises(sk.StoppedIterator, match="skip_batches"):
+    with pytest.raises(sk.errors.StoppedIterator, match="skip_batches"):
         next(run)
     run = sampler.counting(loader)
     assert next(run) == batches[5]
     sampler.load_state_dict(states[1])
-    with pytest.raises(sk.StoppedIterator, match="load_state_dict"):
+    with pytest.raises(sk.errors.StoppedIterator, match="load_state_dict"):
         next(run)
     assert sampler.state_dict(rows=False) == states[1]
     assert list(sampler.counting(loader)) == batches[1:]
@@ -221,7 +221,7 @@ def test_a_loaded_state_counts_from_the_next_iterator_on(workers: int) -> None:
     assert next(run) == batches[0]
     sampler.load_state_dict(states[7])
     assert sampler.state_dict(rows=False) == states[7]
-    with pytest.raises(sk.StoppedIterator, match="call iter"):
+    with pytest.raises(sk.errors.StoppedIterator, match="call iter"):
         list(run)
     assert list(loader) == batches[7:]
 

@@ -71,12 +71,12 @@ def test_ranks_share_the_lanes() -> None:
 
 def test_more_workers_than_lanes_are_refused() -> None:
     batches = DataLoader(IterableDataset(stream(lanes=1)), num_workers=2)
-    with pytest.raises(sk.InvalidArgument, match="1 ranks of 2 workers cannot share 1 lanes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="1 ranks of 2 workers cannot share 1 lanes"):
         next(iter(batches))
-    with pytest.raises(sk.InvalidArgument, match="cannot share 4 lanes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cannot share 4 lanes"):
         IterableDataset(stream(), rank=0, world_size=8)
 
 
 def test_a_dataset_is_no_stream() -> None:
-    with pytest.raises(sk.WrongType, match=r"\.stream\(\)"):
+    with pytest.raises(sk.errors.WrongType, match=r"\.stream\(\)"):
         IterableDataset(sk.from_sequence(range(3)))  # type: ignore[arg-type]

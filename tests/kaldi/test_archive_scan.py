@@ -121,9 +121,9 @@ def test_garbage_behind_an_entry_is_one_record_that_cannot_be_read(tmp_path: Pat
 def test_an_archive_of_another_holder_is_refused(tmp_path: Path, holder: str, told: str | None) -> None:
     archive, _ = write_table(tmp_path, matrices(40))
     if told is not None:
-        with pytest.raises(sk.UnsupportedFormat, match=told):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=told):
             sk.open(archive, format=sk.formats.Kaldi(holder=holder))
-    with pytest.raises(sk.UnsupportedFormat, match="is not an archive: expected a key"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is not an archive: expected a key"):
         sk.open(made(tmp_path / "b.ark", b"\0B" + bytes(100)), format=sk.formats.Kaldi(holder="vector"))
 
 
@@ -173,17 +173,17 @@ def test_the_holder_is_found_from_the_first_entries(tmp_path: Path, body: bytes,
 )
 def test_a_holder_that_cannot_be_told_is_asked_for(tmp_path: Path, body: bytes, told: str) -> None:
     path = made(tmp_path / "a.ark", b"utt1 " + body)
-    with pytest.raises(sk.InvalidArgument, match=rf"(?s)byte 5: .*{told}.*holder='.*format='ark-"):
+    with pytest.raises(sk.errors.InvalidArgument, match=rf"(?s)byte 5: .*{told}.*holder='.*format='ark-"):
         sk.open(path)
     made(tmp_path / "a.scp", f"utt1 {path}:5\n".encode())
-    with pytest.raises(sk.InvalidArgument, match=rf"(?s)named by .*{told}.*format='scp-"):
+    with pytest.raises(sk.errors.InvalidArgument, match=rf"(?s)named by .*{told}.*format='scp-"):
         sk.open(tmp_path / "a.scp")
 
 
 def test_several_holders_are_asked_for(tmp_path: Path) -> None:
     made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((1, 1))))
     made(tmp_path / "b.ark", b"a " + dumped("vector", np.ones(1)))
-    with pytest.raises(sk.InvalidArgument, match=r"several holders: matrix \(.*vector \("):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"several holders: matrix \(.*vector \("):
         sk.open(f"{tmp_path}/*.ark")
 
 
@@ -205,20 +205,20 @@ def test_commands_that_are_allowed_tell_the_holder(tmp_path: Path) -> None:
     made(tmp_path / "a.scp", f"a tail -c +3 {tmp_path}/a.ark |\n".encode())
     assert sk.open(tmp_path / "a.scp", format=sk.formats.Kaldi(pipes="allow"))[0][1].shape == (2, 3)
     for pipes in ("refuse", "specifier"):
-        with pytest.raises(sk.InvalidArgument, match="run only with pipes='allow'"):
+        with pytest.raises(sk.errors.InvalidArgument, match="run only with pipes='allow'"):
             sk.open(tmp_path / "a.scp", format=sk.formats.Kaldi(pipes=pipes))
 
 
 def test_a_first_line_that_is_longer_than_what_is_looked_at_tells_nothing(tmp_path: Path) -> None:
     made(tmp_path / "a.ark", b"a  [ " + b"1 " * 50_000 + b"]\n")
-    with pytest.raises(sk.InvalidArgument, match="it can be matrix, vector"):
+    with pytest.raises(sk.errors.InvalidArgument, match="it can be matrix, vector"):
         sk.open(tmp_path / "a.ark")
 
 
 def test_a_script_that_names_a_whole_archive_says_so(tmp_path: Path) -> None:
     made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((2, 3))))
     made(tmp_path / "a.scp", f"a {tmp_path}/a.ark\n".encode())
-    with pytest.raises(sk.InvalidArgument, match=r"the file is an archive, .* PATH:OFFSET"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"the file is an archive, .* PATH:OFFSET"):
         sk.open(tmp_path / "a.scp")
 
 
@@ -229,20 +229,20 @@ def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
     assert format_named("scp-matrix").name == "scp"
     assert format_named("ark-matrix").name == "ark-matrix"
     for name in ("ark-none", "jsonl-matrix", "scp-"):
-        with pytest.raises(sk.InvalidArgument, match="must be one of"):
+        with pytest.raises(sk.errors.InvalidArgument, match="must be one of"):
             format_named(name)
     assert sk.formats.Kaldi().with_name("ark").holder is None
     lines = tmp_path / "lines"
     lines.mkdir()
     made(lines / "a.jsonl", b"{}\n")
-    with pytest.raises(sk.InvalidArgument, match=r"Kaldi\(\.\.\.\) is for ark, scp.* is jsonl"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"Kaldi\(\.\.\.\) is for ark, scp.* is jsonl"):
         sk.open(lines, format=sk.formats.Kaldi(holder="matrix"))
-    with pytest.raises(sk.WrongType, match="holder must be"):
+    with pytest.raises(sk.errors.WrongType, match="holder must be"):
         sk.open(path, format=sk.formats.Kaldi(holder=5))  # type: ignore[arg-type]
-    with pytest.raises(sk.InvalidArgument, match="did you mean 'matrix'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="did you mean 'matrix'"):
         sk.open(path, format=sk.formats.Kaldi(holder="matrx"))
     for options in ({"key": "id"}, {"decode": "json"}, {"columns": ["a"]}):
-        with pytest.raises(sk.InvalidArgument):
+        with pytest.raises(sk.errors.InvalidArgument):
             sk.open(path, format=sk.formats.Kaldi(holder="int32-vector"), **options)
 
 
@@ -316,7 +316,7 @@ _BYTES = st.one_of(
 def test_any_bytes_are_entries_up_to_the_first_that_is_none(data: bytes, holder: str) -> None:
     try:
         starts = scanned(data, holder, 1 << 20).tolist()
-    except sk.UnsupportedFormat:
+    except sk.errors.UnsupportedFormat:
         return
     assert all(scanned(data, holder, size).tolist() == starts for size in (1, 3))
     entries = EntryReader(
@@ -325,7 +325,7 @@ def test_any_bytes_are_entries_up_to_the_first_that_is_none(data: bytes, holder:
     for start, end in itertools.pairwise(starts):
         try:
             key, _ = entries.read(memoryview(data)[start:end])
-        except sk.CorruptTable:
+        except sk.errors.CorruptTable:
             assert b"\0B" not in data[start:end]  # The scan skips text by lines and does not parse it.
         else:
             assert data[start:].startswith(os.fsencode(key))

@@ -69,22 +69,22 @@ def test_tables_of_no_and_of_one_entry(tmp_path: Path, kind: str, count: int) ->
     write_table(tmp_path, matrices(count))
     ds = sk.open(f"{kind}:{tmp_path}/feats.{kind}")
     assert len(ds) == count
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         ds.key("utt1")
 
 
 @pytest.mark.parametrize("spec", ["ark:-", "scp:", "ark,t:gunzip -c a.gz |", "scp,p:make x |"])
 def test_tables_that_are_no_files_are_refused_with_the_way_out(spec: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"a dataset needs files.*SequentialReader"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"a dataset needs files.*SequentialReader"):
         sk.open(spec)
 
 
 def test_specs_with_a_mistake_say_it() -> None:
-    with pytest.raises(sk.InvalidArgument, match="'x' is not an option"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'x' is not an option"):
         sk.open("scp,x:feats.scp")
-    with pytest.raises(sk.InvalidArgument, match=r"Open all of it: ark:a\.ark"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"Open all of it: ark:a\.ark"):
         sk.open("ark:a.ark:12")
-    with pytest.raises(sk.InvalidArgument, match="is opened alone"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is opened alone"):
         sk.open(["scp:a.scp", "scp:b.scp"])
     with pytest.raises(sk.DataNotFound):
         sk.open("scp:no-such.scp")

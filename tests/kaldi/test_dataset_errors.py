@@ -55,10 +55,10 @@ def test_ranges_read_parts(tmp_path: Path) -> None:
     archive, _ = write_table(tmp_path, {"a": value})
     texts = {"[1:3]": value[1:4], "[,1:1]": value[:, 1:], "[:,0:0]": value[:, :1], "[2:7,0:1]": value[2:]}
     ds = sk.open(script(tmp_path, *(f"u{n} {archive}:2{text}" for n, text in enumerate(texts))))
-    with pytest.warns(sk.KaldiWarning, match="clipped"):
+    with pytest.warns(sk.errors.KaldiWarning, match="clipped"):
         found = list(ds)
     assert all(np.array_equal(part, wanted) for (_, part), wanted in zip(found, texts.values(), strict=True))
-    with pytest.warns(sk.KaldiWarning, match="clipped"):
+    with pytest.warns(sk.errors.KaldiWarning, match="clipped"):
         assert ds.shapes().tolist() == [list(wanted.shape) for wanted in texts.values()]  # type: ignore[union-attr]
     for spec in ("scp:", "scp,p:"):
         path = script(tmp_path, f"a {archive}:2[4:99]").replace("scp:", spec)
@@ -102,13 +102,15 @@ def test_the_option_p_leaves_out_what_cannot_be_read(tmp_path: Path) -> None:
     lines = (f"a {archive}:5", "b no.ark:5", f"c {archive}:5", "d no.ark:5")
     source = script(tmp_path, *lines).replace("scp:", "scp,p:")
     ds = sk.open(source)
-    with pytest.warns(sk.KaldiWarning, match=r"record [13] at byte .* is left out: DataNotFound: .*no\.ark"):
+    with pytest.warns(
+        sk.errors.KaldiWarning, match=r"record [13] at byte .* is left out: DataNotFound: .*no\.ark"
+    ):
         assert [record is sk.HOLE for record in ds] == [False, True, False, True]
     loader = sk.Loader(ds, batch_size=2, collate=list)
-    with pytest.warns(sk.KaldiWarning, match="left out"):
+    with pytest.warns(sk.errors.KaldiWarning, match="left out"):
         assert [[key for key, _ in batch] for batch in loader] == [["a"], ["c"]]
     assert loader.report()["holes"] == 2
-    with pytest.warns(sk.KaldiWarning, match="left out"):
+    with pytest.warns(sk.errors.KaldiWarning, match="left out"):
         shapes = ds.shapes()
     assert shapes == [(1, 3), None, (1, 3), None]
     assert list(ds.keys()) == ["a", "b", "c", "d"]
@@ -140,7 +142,7 @@ def test_commands_run_only_with_leave(tmp_path: Path) -> None:
     assert np.array_equal(ds[2][1], np.ones((2, 2)))
     with pytest.raises(sk.CorruptRecord, match=r"PipeFailed.*exit code 3"):
         ds[3]
-    with pytest.raises(sk.InvalidArgument, match="pipes must be"):
+    with pytest.raises(sk.errors.InvalidArgument, match="pipes must be"):
         sk.open(script(tmp_path, *lines), format=sk.formats.Kaldi(pipes="maybe"))  # type: ignore[arg-type]
 
 
@@ -224,9 +226,11 @@ def test_keys_of_a_list_of_rows(tmp_path: Path) -> None:
 
 def test_keys_that_several_entries_have_warn(tmp_path: Path) -> None:
     archive, _ = write_table(tmp_path, matrices(1))
-    with pytest.warns(sk.DuplicateKeys, match=r"(?s)2 records share 1 .*'a': .*a\.scp row 0, .*a\.scp row 2"):
+    with pytest.warns(
+        sk.errors.DuplicateKeys, match=r"(?s)2 records share 1 .*'a': .*a\.scp row 0, .*a\.scp row 2"
+    ):
         ds = sk.open(script(tmp_path, f"a {archive}:5", f"b {archive}:5", f"a {archive}:5"))
-    with pytest.raises(sk.AmbiguousKey):
+    with pytest.raises(sk.errors.AmbiguousKey):
         ds.key("a")
     keys = ds.keys()
     assert "a" in keys

@@ -75,16 +75,16 @@ def test_a_row_resume_continues_after_files_were_added(tmp_path: Path, kind: str
 def test_a_pipeline_file_opens_the_table_again(tmp_path: Path, kind: str) -> None:
     ds = table(tmp_path, kind)
     ds.shuffle(seed=5).save(tmp_path / "pipeline.json")
-    again = sk.load_dataset(tmp_path / "pipeline.json")
+    again = sk.load_pipeline(tmp_path / "pipeline.json")
     assert again.fingerprint == ds.shuffle(seed=5).fingerprint
     assert same(again[3], ds.shuffle(seed=5)[3])
     ds.save(tmp_path / "table.json")
-    assert sk.load_dataset(tmp_path / "table.json").key("utt7")[1].shape == (8, 3)
+    assert sk.load_pipeline(tmp_path / "table.json").key("utt7")[1].shape == (8, 3)
     text = (tmp_path / "table.json").read_text()
     assert "pipes" not in text
     (tmp_path / "bad.json").write_text(text.replace('"matrix"', '"no-holder"'))
-    with pytest.raises(sk.CorruptState, match="no-holder"):
-        sk.load_dataset(tmp_path / "bad.json")
+    with pytest.raises(sk.errors.CorruptState, match="no-holder"):
+        sk.load_pipeline(tmp_path / "bad.json")
 
 
 def test_commands_of_a_pipeline_run_if_the_caller_says_so(tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def test_commands_of_a_pipeline_run_if_the_caller_says_so(tmp_path: Path) -> Non
         tmp_path / "p.json"
     )
     with pytest.raises(sk.CorruptRecord, match="PipeRefused"):
-        sk.load_dataset(tmp_path / "p.json")[0]
-    assert sk.load_dataset(tmp_path / "p.json", pipes="allow")[0][1].shape == (1, 3)
-    with pytest.raises(sk.InvalidArgument, match="pipes must be"):
-        sk.load_dataset(tmp_path / "p.json", pipes="all")  # type: ignore[arg-type]
+        sk.load_pipeline(tmp_path / "p.json")[0]
+    assert sk.load_pipeline(tmp_path / "p.json", pipes="allow")[0][1].shape == (1, 3)
+    with pytest.raises(sk.errors.InvalidArgument, match="pipes must be"):
+        sk.load_pipeline(tmp_path / "p.json", pipes="all")  # type: ignore[arg-type]
 
 
 def test_a_folder_of_archives_and_scripts_asks_which(tmp_path: Path) -> None:
     write_table(tmp_path, matrices(3))
-    with pytest.raises(sk.UnsupportedFormat, match="'scp:PATH' or 'ark:PATH'"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="'scp:PATH' or 'ark:PATH'"):
         sk.open(tmp_path)
     assert len(sk.open(f"scp:{tmp_path}")) == len(sk.open(f"ark:{tmp_path}")) == 3
 
@@ -110,8 +110,8 @@ def test_a_folder_of_archives_and_scripts_asks_which(tmp_path: Path) -> None:
 def test_a_pipeline_of_a_permissive_table_stays_permissive(tmp_path: Path) -> None:
     (tmp_path / "a.scp").write_text("a no.ark:5\n")
     sk.open(f"scp,p:{tmp_path}/a.scp", format=sk.formats.Kaldi(holder="matrix")).save(tmp_path / "p.json")
-    with pytest.warns(sk.KaldiWarning, match="left out"):
-        assert sk.load_dataset(tmp_path / "p.json")[0] is sk.HOLE
+    with pytest.warns(sk.errors.KaldiWarning, match="left out"):
+        assert sk.load_pipeline(tmp_path / "p.json")[0] is sk.HOLE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,13 +129,13 @@ def test_positions_lead_to_entries_and_back(tmp_path: Path, kind: str) -> None:
     assert list(ds.map(length).select([3, 1]).keys()) == ["utt3", "utt1"]
     parts = ds.split({"train": 0.75, "test": 0.25}, seed=1)
     assert len(parts["test"]) == 10
-    with pytest.raises(sk.InvalidArgument, match="makes records of several"):
+    with pytest.raises(sk.errors.InvalidArgument, match="makes records of several"):
         ds.batch(2).keys()
-    with pytest.raises(sk.InvalidArgument, match="makes other records"):
+    with pytest.raises(sk.errors.InvalidArgument, match="makes other records"):
         ds.map(length).shapes()
-    with pytest.raises(sk.InvalidArgument, match="opened without"):
+    with pytest.raises(sk.errors.InvalidArgument, match="opened without"):
         sk.from_sequence("ab").keys()
-    with pytest.raises(sk.InvalidArgument, match="is none"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is none"):
         sk.from_sequence("ab").shapes()
 
 
@@ -150,7 +150,7 @@ def test_keys_are_a_sequence(tmp_path: Path) -> None:
     assert "utt99" not in keys
     assert 3 not in keys
     assert keys.index("utt3") == list(keys).index("utt3")
-    with pytest.raises(sk.OutOfRange):
+    with pytest.raises(sk.errors.OutOfRange):
         keys[12]
     (tmp_path / "a.jsonl").write_text('{"id": "x"}\n{"id": 7}\n')
     keys = sk.open(tmp_path / "a.jsonl", key="id").keys()

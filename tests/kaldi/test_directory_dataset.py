@@ -189,7 +189,7 @@ def test_only_what_is_asked_for_is_read(own: Path) -> None:
     with pytest.raises(sk.CorruptRecord, match=r"there is no file .*r1\.wav"):
         ds[0]
     with pytest.raises(
-        sk.InvalidArgument, match=r"has no column 'words'; its tables make the columns 'key', 'audio'"
+        sk.errors.InvalidArgument, match=r"has no column 'words'; its tables make the columns 'key', 'audio'"
     ):
         sk.open(f"kaldi:{own}", columns=["words"])
 
@@ -200,7 +200,7 @@ def test_commands_run_only_with_leave_and_once_for_segments_that_follow(own: Pat
     (own / "wav.scp").write_text(script.replace(f"r1 {own}/r1.wav", line))
     with pytest.raises(sk.CorruptRecord, match="run only with pipes='allow'") as caught:
         sk.open(f"kaldi:{own}")[0]
-    assert isinstance(caught.value.cause, sk.PipeRefused)
+    assert isinstance(caught.value.cause, sk.errors.PipeRefused)
     ds = sk.open(f"kaldi:{own}", format=sk.formats.Kaldi(pipes="allow"))
     for record, (start, stop) in zip(ds[[0, 1]], [(800, 4800), (4800, 16000)], strict=True):
         np.testing.assert_array_equal(record["audio"].data, SAMPLES["r1"][start:stop].T)
@@ -319,7 +319,7 @@ def test_what_cannot_be_read_is_replaced_by_errors(own: Path) -> None:
 def test_everything_of_a_dataset_works(shared: Path) -> None:
     ds = sk.open(f"kaldi:{shared}", columns=["key", "text", "duration", "features"])
     assert ds.key("b-1")["text"] == "bye"
-    with pytest.raises(sk.KeyNotFound):
+    with pytest.raises(sk.errors.KeyNotFound):
         ds.key("b-9")
     assert sorted(record["key"] for record in ds.shuffle(seed=1)) == list(FEATURES)
     assert ds.find(str(shared / "segments"), 3) == [3]
@@ -354,15 +354,15 @@ def test_workers_deliver_the_same_batches(shared: Path) -> None:
 def test_a_pipeline_file_has_all_tables(own: Path, tmp_path: Path) -> None:
     ds = sk.open(f"kaldi:{own}").shuffle(seed=2)
     ds.save(tmp_path / "pipeline.json")
-    loaded = sk.load_dataset(tmp_path / "pipeline.json")
+    loaded = sk.load_pipeline(tmp_path / "pipeline.json")
     assert (loaded.fingerprint, loaded[0]["text"]) == (ds.fingerprint, ds[0]["text"])
     expected = ds.select_columns(["key", "text"])[0]
     own.rename(tmp_path / "moved")
-    moved = sk.load_dataset(tmp_path / "pipeline.json", root=tmp_path / "moved")
+    moved = sk.load_pipeline(tmp_path / "pipeline.json", root=tmp_path / "moved")
     assert moved.select_columns(["key", "text"])[0] == expected
     (tmp_path / "moved/utt2lang").write_text(TABLES["utt2lang"].replace("fr", "de"))
     with pytest.raises(sk.StateMismatch, match="utt2lang"):
-        sk.load_dataset(tmp_path / "pipeline.json", root=tmp_path / "moved")
+        sk.load_pipeline(tmp_path / "pipeline.json", root=tmp_path / "moved")
 
 
 def test_a_pipeline_file_turns_no_pipes_on(own: Path, tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_a_pipeline_file_turns_no_pipes_on(own: Path, tmp_path: Path) -> None:
     )
     sk.open(f"kaldi:{own}", format=sk.formats.Kaldi(pipes="allow")).save(tmp_path / "pipeline.json")
     with pytest.raises(sk.CorruptRecord, match="pipes='allow'"):
-        sk.load_dataset(tmp_path / "pipeline.json")[0]
+        sk.load_pipeline(tmp_path / "pipeline.json")[0]
     assert not (own / "ran").exists()
 
 
@@ -392,17 +392,17 @@ def test_wrong_arguments_are_refused(shared: Path, tmp_path: Path) -> None:
         ({"format": "jsonl"}, "leave format='jsonl' out"),
     ]
     for options, message in wrong:
-        with pytest.raises(sk.InvalidArgument, match=message):
+        with pytest.raises(sk.errors.InvalidArgument, match=message):
             sk.open(f"kaldi:{shared}", **options)
-    with pytest.raises(sk.InvalidArgument, match="kaldi:DIR"):
+    with pytest.raises(sk.errors.InvalidArgument, match="kaldi:DIR"):
         sk.open("kaldi:")
-    with pytest.raises(sk.InvalidArgument, match="is opened alone"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is opened alone"):
         sk.open([f"kaldi:{shared}"])
     with pytest.raises(sk.DataNotFound, match="there is no data directory"):
         sk.open(f"kaldi:{tmp_path}/none")
     with pytest.raises(sk.DataNotFound, match="it has none of the files segments"):
         sk.open(f"kaldi:{tmp_path}")
-    with pytest.raises(sk.UnsupportedFormat, match=f"as sk.open\\('kaldi:{shared}'\\)"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=f"as sk.open\\('kaldi:{shared}'\\)"):
         sk.open(shared)
 
 

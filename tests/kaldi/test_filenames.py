@@ -81,7 +81,7 @@ def test_kinds(name: str, rx: str, wx: str) -> None:
     ],
 )
 def test_the_reason_why_a_name_cannot_be_read(name: str, reason: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=re.escape(reason)):
+    with pytest.raises(sk.errors.InvalidArgument, match=re.escape(reason)):
         check_rxfilename(name)
 
 
@@ -95,7 +95,7 @@ def test_the_reason_why_a_name_cannot_be_read(name: str, reason: str) -> None:
     ],
 )
 def test_the_reason_why_a_name_cannot_be_written(name: str, reason: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=re.escape(reason)):
+    with pytest.raises(sk.errors.InvalidArgument, match=re.escape(reason)):
         check_wxfilename(name)
 
 
@@ -158,7 +158,7 @@ def test_commands() -> None:
         "a|b",
     ]
     for empty in ("|", " |", "| "):
-        with pytest.raises(sk.InvalidArgument, match="without a command"):
+        with pytest.raises(sk.errors.InvalidArgument, match="without a command"):
             command_of(empty)
 
 
@@ -172,7 +172,7 @@ def test_any_text_has_a_kind(text: str) -> None:
 
 @given(st.text(alphabet="a:[]01,", max_size=12))
 def test_splitting_loses_nothing(text: str) -> None:
-    with contextlib.suppress(sk.InvalidArgument):
+    with contextlib.suppress(sk.errors.InvalidArgument):
         name, part = split_range(text)
         assert text == (name if part is None else f"{name}[{part}]")
     name, offset = split_offset(text)

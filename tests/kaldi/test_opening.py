@@ -69,7 +69,7 @@ def test_the_binary_header_is_consumed(data: bytes, rest: bytes, here: Path, *, 
 @pytest.mark.parametrize("data", [b"\0", b"\0A", b"\0\0B"])
 def test_half_a_header_is_an_error_with_the_byte(data: bytes, here: Path) -> None:
     (here / "a").write_bytes(b"utt1 " + data)
-    with pytest.raises(sk.CorruptObject, match=r"^a: byte [56]: expected the binary header"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"^a: byte [56]: expected the binary header"):
         open_rx("a:5")
     with open_rx("a:5", header=False) as file:
         assert file.read() == data
@@ -92,7 +92,7 @@ def test_an_offset_is_a_byte_of_the_file(here: Path) -> None:
 @pytest.mark.parametrize("offset", ["25", "99999999999999999999999", "9" * 5000])
 def test_an_offset_behind_the_end_is_an_error(offset: str, here: Path) -> None:
     (here / "a").write_bytes(b"x" * 24)
-    with pytest.raises(sk.CorruptTable, match=r"the file has 24 bytes"):
+    with pytest.raises(sk.errors.CorruptTable, match=r"the file has 24 bytes"):
         open_rx(f"a:{offset}")
 
 
@@ -106,10 +106,10 @@ def test_compressed_files_are_found_by_their_content(compress: Any, name: str, h
         assert (file.binary, file.tell(), file.read()) == (True, 7, b"good day")
     with open_rx(f"{name}:15") as file:
         assert file.read() == b""
-    with pytest.raises(sk.CorruptTable, match="the file has 15 bytes"):
+    with pytest.raises(sk.errors.CorruptTable, match="the file has 15 bytes"):
         open_rx(f"{name}:16")
     (here / name).write_bytes(compress(b"good day")[:-2])
-    with pytest.raises(sk.UnsupportedFormat, match="cannot be decompressed"), open_rx(name) as file:
+    with pytest.raises(sk.errors.UnsupportedFormat, match="cannot be decompressed"), open_rx(name) as file:
         file.read()
 
 
@@ -141,7 +141,7 @@ def test_an_offset_into_zstd_frames_reads_one_frame(monkeypatch: pytest.MonkeyPa
             assert file.tell() == min(offset + 20, len(content))
         assert sum(read) <= 2 * max(size for size, _ in sizes)
     for offset in (len(content) + 1, 10**12):
-        with pytest.raises(sk.CorruptTable, match=f"the file has {len(content):,} bytes"):
+        with pytest.raises(sk.errors.CorruptTable, match=f"the file has {len(content):,} bytes"):
             open_rx(f"a.zst:{offset}")
 
 
@@ -195,7 +195,7 @@ def test_lines_of_scripts_name_regular_files_alone(name: str, here: Path) -> Non
 
 
 def test_an_offset_of_a_device_is_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match="not a regular file"):
+    with pytest.raises(sk.errors.InvalidArgument, match="not a regular file"):
         open_rx("/dev/zero:3")
 
 
@@ -232,21 +232,21 @@ def test_a_file_whose_name_looks_like_an_offset_is_named(here: Path) -> None:
 
 def test_names_that_are_no_rxfilenames_are_refused() -> None:
     for name in ("| a", " a", "ark:a", "a\0"):
-        with pytest.raises(sk.InvalidArgument, match="is not an rxfilename"):
+        with pytest.raises(sk.errors.InvalidArgument, match="is not an rxfilename"):
             open_rx(name)
-    with pytest.raises(sk.WrongType):
+    with pytest.raises(sk.errors.WrongType):
         open_rx(b"a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["file:///data/a.ark", "file:///data/a.ark:12"])
 def test_the_address_of_a_local_file_is_refused_by_name(name: str) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match="is an address"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is an address"):
         open_rx(name)
 
 
 @pytest.mark.parametrize("name", ["s3://bucket/a.ark", "hf://datasets/a", "file:///data/a.ark"])
 def test_addresses_are_not_written(name: str) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match="is an address"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is an address"):
         open_wx(name)
 
 
@@ -255,7 +255,7 @@ def test_files_are_closed_and_no_descriptor_stays(here: Path) -> None:
     (here / "b").write_bytes(gzip.compress(b"good"))
     before = os.listdir("/proc/self/fd")
     for name in ("a", "b:99"):
-        with pytest.raises(sk.CorruptTable):
+        with pytest.raises(sk.errors.CorruptTable):
             open_rx(name)
     for name in ("b", "cat a |"):
         open_rx(name, header=False).close()
@@ -319,7 +319,7 @@ def test_several_readers_of_standard_input_go_on_after_each_other(
 def test_standard_input_without_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for stdin in (None, io.StringIO("text")):
         monkeypatch.setattr(sys, "stdin", stdin)
-        with pytest.raises(sk.InvalidArgument, match="standard input has no bytes"):
+        with pytest.raises(sk.errors.InvalidArgument, match="standard input has no bytes"):
             open_rx("-")
 
 
@@ -419,7 +419,7 @@ def test_a_child_process_leaves_the_files_of_its_parent(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["-", "| cat", "/dev/null"])
 def test_atomic_is_for_files(name: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match="atomic=True"):
+    with pytest.raises(sk.errors.InvalidArgument, match="atomic=True"):
         open_wx(name, atomic=True, pipes="allow")
 
 
@@ -445,11 +445,11 @@ def test_a_file_that_cannot_be_made_is_an_error(here: Path, *, atomic: bool) -> 
     with (
         pytest.raises(OSError, match="is a folder|not a regular file" if not atomic else "")
         if not atomic
-        else (pytest.raises(sk.InvalidArgument, match="not a regular file"))
+        else (pytest.raises(sk.errors.InvalidArgument, match="not a regular file"))
     ):
         open_wx("data", atomic=atomic)
     for name in ("a |", "a:12", "scp:a", " a"):
-        with pytest.raises(sk.InvalidArgument, match="is not a wxfilename"):
+        with pytest.raises(sk.errors.InvalidArgument, match="is not a wxfilename"):
             open_wx(name, atomic=atomic)
 
 
@@ -460,9 +460,9 @@ def test_files_that_this_user_may_not_open_are_errors(here: Path, monkeypatch: p
     (here / "a").write_bytes(b"")
     monkeypatch.setattr("seekable.formats.kaldi.files.local_files.ReadFile", refused)
     monkeypatch.setattr("seekable.formats.kaldi.files.open_named.WrittenFile", refused)
-    with pytest.raises(sk.AccessDenied, match="'a' cannot be read by this user"):
+    with pytest.raises(sk.errors.AccessDenied, match="'a' cannot be read by this user"):
         open_rx("a")
-    with pytest.raises(sk.AccessDenied, match="'a' cannot be written by this user"):
+    with pytest.raises(sk.errors.AccessDenied, match="'a' cannot be written by this user"):
         open_wx("a")
 
 

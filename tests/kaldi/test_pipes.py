@@ -124,7 +124,7 @@ def test_any_other_command_is_refused_and_not_run(command: str, here: Path) -> N
     for name in ("a", "b"):
         (here / name).write_bytes(b"kept")
     assert file_command(command) is None
-    with pytest.raises(sk.PipeRefused, match="run only with pipes='allow'") as caught:
+    with pytest.raises(sk.errors.PipeRefused, match="run only with pipes='allow'") as caught:
         open_rx(f"{command} |")
     assert isinstance(caught.value, PermissionError)
     assert command in str(caught.value).replace("\\n", "\n").replace("\\\\", "\\").replace("\\'", "'")
@@ -132,7 +132,7 @@ def test_any_other_command_is_refused_and_not_run(command: str, here: Path) -> N
 
 
 def test_a_command_to_write_to_is_refused(here: Path) -> None:
-    with pytest.raises(sk.PipeRefused, match=r"'\| cat > x'"):
+    with pytest.raises(sk.errors.PipeRefused, match=r"'\| cat > x'"):
         open_wx("| cat > x")
     assert os.listdir(here) == []
 
@@ -141,7 +141,7 @@ def test_a_command_to_write_to_is_refused(here: Path) -> None:
 def test_pipes_has_three_values(value: Any, here: Path) -> None:
     (here / "a").write_bytes(b"")
     for function in (open_rx, open_wx):
-        with pytest.raises(sk.InvalidArgument, match="pipes must be 'refuse', 'specifier' or 'allow'"):
+        with pytest.raises(sk.errors.InvalidArgument, match="pipes must be 'refuse', 'specifier' or 'allow'"):
             function("a", pipes=value)
 
 
@@ -198,11 +198,11 @@ def test_torn_and_damaged_files_are_errors(command: str, coding: str, here: Path
         (here / "a").write_bytes(data)
         with open_rx(f"{command} a |", header=False) as file:
             for _ in range(2):  # What was read once is not taken for the end of the content.
-                with pytest.raises(sk.UnsupportedFormat, match="'a' cannot be decompressed"):
+                with pytest.raises(sk.errors.UnsupportedFormat, match="'a' cannot be decompressed"):
                     file.read()
     if coding != "zst":  # zstandard adds no checksum unless it is asked to.
         (here / "a").write_bytes(spoilt)
-        with pytest.raises(sk.UnsupportedFormat, match="'a' cannot be decompressed"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match="'a' cannot be decompressed"):
             open_rx(f"{command} a |", header=False).read()
 
 
@@ -266,7 +266,7 @@ def test_a_pipeline_of_a_shell_is_read(here: Path) -> None:
 def test_a_command_that_fails_after_its_last_byte_is_an_error(read: str) -> None:
     file = open_rx("printf abc; exit 3 |", pipes="allow")
     assert file.read(3 if read == "exactly" else -1) == b"abc"
-    with pytest.raises(sk.PipeFailed, match="'printf abc; exit 3' failed with exit code 3") as caught:
+    with pytest.raises(sk.errors.PipeFailed, match="'printf abc; exit 3' failed with exit code 3") as caught:
         file.close()
     assert isinstance(caught.value, OSError)
     assert (caught.value.command, caught.value.exit_code) == ("printf abc; exit 3", 3)
@@ -282,7 +282,7 @@ def test_the_status_of_a_command_without_an_error() -> None:
 
 
 def test_a_with_block_raises_the_failure_of_the_command() -> None:
-    with pytest.raises(sk.PipeFailed, match="exit code 1"), open_rx("false |", pipes="allow") as file:
+    with pytest.raises(sk.errors.PipeFailed, match="exit code 1"), open_rx("false |", pipes="allow") as file:
         file.read()
 
 
@@ -296,7 +296,7 @@ def test_an_error_in_the_block_counts_more_than_the_exit_code() -> None:
 def test_a_command_that_was_killed_is_an_error_with_its_signal() -> None:
     file = open_rx("printf a; kill -9 $$ |", pipes="allow")
     assert file.read() == b"a"
-    with pytest.raises(sk.PipeFailed, match="ended by signal 9") as caught:
+    with pytest.raises(sk.errors.PipeFailed, match="ended by signal 9") as caught:
         file.close()
     assert caught.value.exit_code == -9
 
@@ -314,7 +314,7 @@ def test_no_failure_while_output_is_in_the_buffer() -> None:
 
 def test_half_a_header_from_a_command_is_an_error_and_leaves_no_process() -> None:
     before = children()
-    with pytest.raises(sk.CorruptObject, match=r"byte [01]: expected the binary header"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"byte [01]: expected the binary header"):
         open_rx("printf '\\000' |", pipes="allow")
     assert children() == before
 
@@ -360,7 +360,7 @@ def test_an_allowed_command_is_written_to(here: Path) -> None:
 def test_a_command_that_fails_at_the_end_of_its_input_is_an_error() -> None:
     file = open_wx("| cat > /dev/null; exit 3", pipes="allow")
     file.write(b"abc")
-    with pytest.raises(sk.PipeFailed, match="exit code 3"):
+    with pytest.raises(sk.errors.PipeFailed, match="exit code 3"):
         file.close()
     assert file.close() is False
 
@@ -374,9 +374,9 @@ def test_the_status_of_a_command_that_is_written_to_without_an_error() -> None:
 def test_a_command_that_stops_reading_is_an_error(code: int) -> None:
     before = children()
     file = open_wx(f"| head -c 1 > /dev/null; exit {code}", pipes="allow")
-    with pytest.raises(sk.PipeFailed):
+    with pytest.raises(sk.errors.PipeFailed):
         file.writelines([CONTENT] * 1000)
-    with pytest.raises(sk.PipeFailed) as caught:
+    with pytest.raises(sk.errors.PipeFailed) as caught:
         file.close()
     assert caught.value.exit_code == code
     assert children() == before
@@ -388,11 +388,11 @@ def test_what_a_command_did_not_read_is_an_error_at_the_end() -> None:
     file = open_wx("| exit 0", binary=False, pipes="allow")
     file._command._process.wait()  # type: ignore[union-attr]
     file.write(b"abc")
-    with pytest.raises(sk.PipeFailed, match="stopped reading before everything was written"):
+    with pytest.raises(sk.errors.PipeFailed, match="stopped reading before everything was written"):
         file.close()
 
 
 def test_the_failure_of_a_pipe_can_be_pickled() -> None:
-    copy = pickle.loads(pickle.dumps(sk.PipeFailed("false", 1)))
-    assert (type(copy), copy.command, copy.exit_code) == (sk.PipeFailed, "false", 1)
-    assert str(copy) == str(sk.PipeFailed("false", 1))
+    copy = pickle.loads(pickle.dumps(sk.errors.PipeFailed("false", 1)))
+    assert (type(copy), copy.command, copy.exit_code) == (sk.errors.PipeFailed, "false", 1)
+    assert str(copy) == str(sk.errors.PipeFailed("false", 1))

@@ -51,7 +51,7 @@ def test_entries_are_found_by_their_keys(spec: str, here: Path) -> None:
         assert "bb" not in reader
         assert "a" in reader
         assert (reader["c"], reader["a"]) == (2, 0)
-        with pytest.raises(sk.KeyNotFound, match="'d'"):
+        with pytest.raises(sk.errors.KeyNotFound, match="'d'"):
             reader["d"]
 
 
@@ -189,11 +189,11 @@ def test_damage_raises_behind_the_good_entries(rest: bytes, way: str, here: Path
     with RandomAccessReader(way, "int32") as reader:
         assert reader["a"] == 1
         for _ in range(2):
-            with pytest.raises(sk.CorruptTable, match=r"a\.ark.*byte"):
+            with pytest.raises(sk.errors.CorruptTable, match=r"a\.ark.*byte"):
                 reader["c"]
         assert reader["a"] == 1
     with RandomAccessReader(way.replace("ark", "ark,p", 1), "int32") as reader:
-        with pytest.warns(sk.KaldiWarning, match="the rest of the archive") as caught:
+        with pytest.warns(sk.errors.KaldiWarning, match="the rest of the archive") as caught:
             assert "b" not in reader
         assert len(caught) == 1
         assert reader["a"] == 1
@@ -204,16 +204,16 @@ def test_a_failed_command_is_no_missing_key(here: Path) -> None:
     made(here, "ab")
     with RandomAccessReader("ark:cat a.ark; exit 3 |", "int32", pipes="allow") as reader:
         assert reader["b"] == 1
-        with pytest.raises(sk.PipeFailed):
+        with pytest.raises(sk.errors.PipeFailed):
             _ = "c" in reader
         assert reader["a"] == 0
     with RandomAccessReader("ark,p:cat a.ark; exit 3 |", "int32", pipes="allow") as reader:
-        with pytest.warns(sk.KaldiWarning, match="exit code 3"):
+        with pytest.warns(sk.errors.KaldiWarning, match="exit code 3"):
             assert "c" not in reader
         assert "d" not in reader
-    with pytest.raises(sk.PipeFailed):
+    with pytest.raises(sk.errors.PipeFailed):
         RandomAccessReader("scp:cat a.scp; exit 3 |", "int32", pipes="allow")
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         RandomAccessReader("ark:make |", "int32")
 
 
@@ -224,10 +224,10 @@ def test_lines_that_cannot_be_read(here: Path) -> None:
     )
     expected: dict[str, Any] = {
         "gone": sk.DataNotFound,
-        "bad": sk.CorruptObject,
-        "far": sk.CorruptTable,
-        "name": sk.CorruptTable,
-        "fail": sk.PipeFailed,
+        "bad": sk.errors.CorruptObject,
+        "far": sk.errors.CorruptTable,
+        "name": sk.errors.CorruptTable,
+        "fail": sk.errors.PipeFailed,
     }
     with RandomAccessReader("scp:b.scp", "int32", pipes="allow") as reader:
         for key, error in expected.items():
@@ -236,14 +236,14 @@ def test_lines_that_cannot_be_read(here: Path) -> None:
                 reader[key]
         assert (reader["a"], reader["run"]) == (0, 7)
     with RandomAccessReader("scp,p:b.scp", "int32", pipes="allow") as reader:
-        with pytest.warns(sk.KaldiWarning, match="option p leaves out the entry"):
+        with pytest.warns(sk.errors.KaldiWarning, match="option p leaves out the entry"):
             assert [key for key in expected if key in reader] == []
         for key in expected:
-            with pytest.raises(sk.KeyNotFound, match="that can be read"):
+            with pytest.raises(sk.errors.KeyNotFound, match="that can be read"):
                 reader[key]
         assert "a" in reader
         assert (reader["a"], reader["run"]) == (0, 7)
-    with RandomAccessReader("scp,p:b.scp", "int32") as reader, pytest.raises(sk.PipeRefused):
+    with RandomAccessReader("scp,p:b.scp", "int32") as reader, pytest.raises(sk.errors.PipeRefused):
         _ = "run" in reader
 
 
@@ -263,7 +263,7 @@ def test_lines_that_cannot_be_read(here: Path) -> None:
 def test_a_script_with_a_bad_line_is_refused(text: bytes, problem: str, here: Path) -> None:
     (here / "a.scp").write_bytes(text)
     for spec in ("scp:a.scp", "scp,p:a.scp", "scp:cat a.scp |"):
-        with pytest.raises(sk.CorruptTable, match=problem):
+        with pytest.raises(sk.errors.CorruptTable, match=problem):
             RandomAccessReader(spec, "matrix")
 
 
@@ -290,7 +290,7 @@ def test_a_long_script_stays_on_disk(here: Path, monkeypatch: pytest.MonkeyPatch
     for table in (kept, on_disk):
         assert {key: table.find(key) for key in lines} == lines
     (here / "a.scp").write_bytes(text.replace(b"utt", b"abc"))
-    with pytest.raises(sk.CorruptTable, match="was changed"):
+    with pytest.raises(sk.errors.CorruptTable, match="was changed"):
         on_disk.find("utt000000")
 
 
@@ -318,7 +318,7 @@ def test_option_s_of_a_script_looks_at_all_lines(here: Path, monkeypatch: pytest
         if at is None:
             assert RandomAccessReader("scp,s:a.scp", "int32").is_open
         else:
-            with pytest.raises(sk.CorruptTable, match=f"the key of line {at + 2} does not follow"):
+            with pytest.raises(sk.errors.CorruptTable, match=f"the key of line {at + 2} does not follow"):
                 RandomAccessReader("scp,s:a.scp", "int32")
             RandomAccessReader("scp:a.scp", "int32").close()
 
@@ -359,7 +359,7 @@ def test_a_file_that_is_cut_while_it_is_open_raises(here: Path) -> None:
         with RandomAccessReader(spec, "matrix") as reader:
             assert reader["u0"][0, 0] == 0
             os.truncate(here / "a.ark", 40_000)
-            with pytest.raises(sk.CorruptTable):
+            with pytest.raises(sk.errors.CorruptTable):
                 reader["u4"]
             (here / "a.ark").write_bytes(data)
             if spec.startswith("scp"):
@@ -373,7 +373,7 @@ def test_an_archive_that_grows_is_read_as_it_is(here: Path) -> None:
     (here / "a.scp").write_bytes(script + b"c a.ark:12\n")
     with RandomAccessReader("scp:a.scp", "int32") as reader:
         assert reader["a"] == 0
-        with pytest.raises(sk.CorruptTable):
+        with pytest.raises(sk.errors.CorruptTable):
             reader["c"]
         with open(here / "a.ark", "ab") as file:
             file.write(b"c 2 \n")
@@ -420,7 +420,7 @@ def test_a_stream_is_not_read_on_in_a_forked_process(here: Path) -> None:
         status = 1
         try:
             assert reader["u7"] == 7
-            with pytest.raises(sk.ForkUnsafe):
+            with pytest.raises(sk.errors.ForkUnsafe):
                 reader["u19999"]
             status = 0
         finally:
@@ -480,7 +480,7 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
         with RandomAccessReader(spec, "matrix") as reader:
             assert [reader[key][0, 0] for key in ("u49", "u0", "u7")] == [49, 0, 7]
             assert "u50" not in reader
-            with pytest.raises(sk.KeyNotFound):
+            with pytest.raises(sk.errors.KeyNotFound):
                 reader["u"]
     monkeypatch.undo()
     monkeypatch.chdir(here)
@@ -505,11 +505,11 @@ def test_a_file_without_lines_is_no_script_and_is_not_read_to_its_end(here: Path
     with (here / "b.scp").open("wb") as file:
         file.write(b"a ")
         file.truncate(1 << 40)
-    with pytest.raises(sk.CorruptTable, match="line 1 is longer than 1,048,576 bytes"):
+    with pytest.raises(sk.errors.CorruptTable, match="line 1 is longer than 1,048,576 bytes"):
         RandomAccessReader("scp:b.scp", "int32")
 
 
-@pytest.mark.filterwarnings("ignore::seekable.DuplicateKeys", "ignore::seekable.errors.KaldiWarning")
+@pytest.mark.filterwarnings("ignore::seekable.errors.DuplicateKeys", "ignore::seekable.errors.KaldiWarning")
 @pytest.mark.parametrize(
     ("spec", "data"),
     [
@@ -570,7 +570,7 @@ def test_a_key_that_damage_may_hide_is_not_said_to_be_missing(
     left_out = sk.open(spec, format=sk.formats.Kaldi(holder="int32"), errors=lambda _: sk.HOLE)
     keys = left_out.keys()
     assert "z" not in keys
-    with pytest.raises(sk.KeyNotFound, match="and 1 records that were left out"):
+    with pytest.raises(sk.errors.KeyNotFound, match="and 1 records that were left out"):
         left_out.key("z")
 
 
@@ -579,22 +579,22 @@ def test_wrong_keys_and_arguments(here: Path) -> None:
     for spec in ("ark:a.ark", "scp:a.scp"):
         reader = RandomAccessReader(spec, "int32")
         for key in ("", "a b", "a\n", "\x01", "\x7f", "\ud800"):
-            with pytest.raises(sk.InvalidArgument, match="key must be a word"):
+            with pytest.raises(sk.errors.InvalidArgument, match="key must be a word"):
                 _ = key in reader
         for wrong in (5, None, b"a", ["a"]):
-            with pytest.raises(sk.WrongType, match="key must be a str"):
+            with pytest.raises(sk.errors.WrongType, match="key must be a str"):
                 reader[wrong]  # type: ignore[index]
         assert reader.is_open
         reader.close()
         reader.close()
         assert not reader.is_open
-        with pytest.raises(sk.InvalidArgument, match="is closed"):
+        with pytest.raises(sk.errors.InvalidArgument, match="is closed"):
             reader["a"]
-        with pytest.raises(sk.InvalidArgument, match="is closed"):
+        with pytest.raises(sk.errors.InvalidArgument, match="is closed"):
             _ = "a" in reader
     with pytest.raises(sk.DataNotFound):
         RandomAccessReader("ark:none", "int32")
-    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is not an rspecifier"):
         RandomAccessReader("none", "int32")
 
 
@@ -611,7 +611,10 @@ def test_ranges_by_key(here: Path) -> None:
             assert plain(reader[key]) == plain(matrix[row : row + 1, 1:3])
     (here / "b.scp").write_text("a m[0:20]\n")
     for spec in ("scp:b.scp", "scp,p:b.scp"):
-        with RandomAccessReader(spec, "matrix") as reader, pytest.raises(sk.InvalidArgument, match="'a'"):
+        with (
+            RandomAccessReader(spec, "matrix") as reader,
+            pytest.raises(sk.errors.InvalidArgument, match="'a'"),
+        ):
             reader["a"]
 
 
@@ -638,7 +641,7 @@ def test_any_archive_is_the_dictionary_of_its_entries(
         for is_value, key in questions:
             is_once = ",o" in options
             if (is_once and key in used) or (",s,cs" in options and key < asked):
-                with pytest.raises(sk.InvalidArgument):
+                with pytest.raises(sk.errors.InvalidArgument):
                     _ = reader[key] if is_value else key in reader
                 continue
             asked = key
@@ -648,7 +651,7 @@ def test_any_archive_is_the_dictionary_of_its_entries(
                 assert reader[key] == keys.index(key)
                 used.add(key)
             else:
-                with pytest.raises(sk.KeyNotFound):
+                with pytest.raises(sk.errors.KeyNotFound):
                     reader[key]
 
 
@@ -660,7 +663,7 @@ def test_keys_are_translated(tmp_path: Path) -> None:
         assert "u1" in reader
         assert "u4" not in reader
         for use in (reader.__contains__, reader.__getitem__):
-            with pytest.raises(sk.KeyNotFound, match="the map"):
+            with pytest.raises(sk.errors.KeyNotFound, match="the map"):
                 use("u5")
 
 
@@ -698,7 +701,7 @@ def test_ranges_are_the_bytes_of_entries(tmp_path: Path, kind: str) -> None:
 def test_a_key_of_several_entries_has_several_ranges(tmp_path: Path) -> None:
     path = tmp_path / "a.ark"
     path.write_bytes(b"b 1 \na 2 \nb 3 \n")
-    with pytest.warns(sk.DuplicateKeys, match="'b'"):
+    with pytest.warns(sk.errors.DuplicateKeys, match="'b'"):
         sk.open(path, format=sk.formats.Kaldi(holder="int32"))
     index = find_table_index(path, "ark-int32")
     assert index is not None

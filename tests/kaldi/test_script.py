@@ -66,7 +66,7 @@ def test_a_bad_line_is_an_error_with_its_number(line: bytes, problem: str, befor
     entries = iter_script("a.scp")
     if before or line[:1] != b"\0":
         assert [key for key, _ in itertools.islice(entries, before)] == [f"u{n}" for n in range(before)]
-        with pytest.raises(sk.CorruptTable, match=rf"'a.scp': line {before + 1} {problem}"):
+        with pytest.raises(sk.errors.CorruptTable, match=rf"'a.scp': line {before + 1} {problem}"):
             next(entries)
     with pytest.raises(ValueError, match=r"a.scp"):
         read_script("a.scp")
@@ -74,19 +74,19 @@ def test_a_bad_line_is_an_error_with_its_number(line: bytes, problem: str, befor
 
 def test_a_last_line_that_is_torn_behind_its_key_is_an_error(here: Path) -> None:
     (here / "s.scp").write_bytes(b"k1 a.ark:3\nk2")
-    with pytest.raises(sk.CorruptTable, match="line 2 has a key and no filename: b'k2'"):
+    with pytest.raises(sk.errors.CorruptTable, match="line 2 has a key and no filename: b'k2'"):
         read_script("s.scp")
 
 
 def test_a_binary_object_is_no_script(here: Path) -> None:
     (here / "a").write_bytes(b"\0BFM 123")
-    with pytest.raises(sk.CorruptTable, match=r"not a script file.*named by ark: and not by scp:"):
+    with pytest.raises(sk.errors.CorruptTable, match=r"not a script file.*named by ark: and not by scp:"):
         read_script("a")
 
 
 def test_an_archive_is_no_script_and_the_error_says_so(here: Path) -> None:
     (here / "a").write_bytes(b"utt1 \0BFM \x04\x01\0\0\0\n")
-    with pytest.raises(sk.CorruptTable, match="named by ark: and not by scp:"):
+    with pytest.raises(sk.errors.CorruptTable, match="named by ark: and not by scp:"):
         read_script("a")
 
 
@@ -97,7 +97,7 @@ def test_a_line_without_end_takes_no_memory(here: Path) -> None:
         file.write(b"u1 b\nx")
     entries = iter_script("a")
     assert next(entries) == ("u1", "b")
-    with pytest.raises(sk.CorruptTable, match="line 2 is longer than 1,048,576 bytes"):
+    with pytest.raises(sk.errors.CorruptTable, match="line 2 is longer than 1,048,576 bytes"):
         next(entries)
 
 
@@ -106,20 +106,20 @@ def test_a_script_may_be_compressed_or_come_from_a_command(here: Path) -> None:
     entries = [("a", "b"), ("c", "d")]
     assert read_script("a.gz") == read_script("gunzip -c a.gz |") == read_script(here / "a.gz") == entries
     assert read_script("gunzip < a.gz |", pipes="allow") == entries
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         read_script("gunzip < a.gz |")
 
 
 def test_a_command_that_fails_is_an_error_after_its_lines() -> None:
     entries = iter_script("echo a b; exit 3 |", pipes="allow")
     assert next(entries) == ("a", "b")
-    with pytest.raises(sk.PipeFailed, match="exit code 3"):
+    with pytest.raises(sk.errors.PipeFailed, match="exit code 3"):
         next(entries)
 
 
 def test_an_iterator_that_is_dropped_closes_the_script() -> None:
     entries = iter_script("yes a |", pipes="allow")
-    with pytest.raises(sk.CorruptTable):
+    with pytest.raises(sk.errors.CorruptTable):
         next(entries)
     entries = iter_script("yes a b |", pipes="allow")
     assert next(entries) == ("a", "b")
@@ -174,6 +174,6 @@ def test_kaldi_native_io_takes_the_same_scripts(lines: list[bytes]) -> None:
         try:
             read_script(file.name)
             read = True
-        except sk.CorruptTable:
+        except sk.errors.CorruptTable:
             read = False
     assert read == taken

@@ -208,7 +208,7 @@ def test_damage_raises_after_the_good_entries(
     (here / "a.ark.gz").write_bytes(gzip.compress(data))
     found, error = read_until_error(ways("a.ark")[way])
     assert found == [("a", 1), ("z", 2)]
-    assert isinstance(error, sk.CorruptObject)
+    assert isinstance(error, sk.errors.CorruptObject)
     assert (error.key, error.offset) == (key, offset)
     assert "a.ark" in error.path
     assert expected in error.expected
@@ -218,7 +218,9 @@ def test_damage_raises_after_the_good_entries(
 def test_option_p_stops_at_damage_with_one_warning(rest: bytes, here: Path) -> None:
     (here / "a.ark").write_bytes(b"a 1 \nz 2 \n" + rest)
     for spec in ("ark,p:a.ark", "ark,p,bg:a.ark"):
-        with pytest.warns(sk.KaldiWarning, match="option p leaves out the rest of the table") as caught:
+        with pytest.warns(
+            sk.errors.KaldiWarning, match="option p leaves out the rest of the table"
+        ) as caught:
             assert entries(spec) == [("a", 1), ("z", 2)]
         assert len(caught) == 1
 
@@ -233,12 +235,12 @@ def test_an_archive_cut_at_any_byte_gives_its_whole_entries_and_an_error(here: P
         found, error = read_until_error("ark:a.ark", "int32-vector")
         assert len(found) == sum(end <= cut for end in ends[1:])
         assert (error is None) == (cut in ends)
-        assert error is None or isinstance(error, sk.CorruptObject)
+        assert error is None or isinstance(error, sk.errors.CorruptObject)
 
 
 def test_an_error_of_the_first_entry_is_raised_at_once(here: Path) -> None:
     (here / "a.ark").write_bytes(b"a x \n")
-    with pytest.raises(sk.CorruptObject):
+    with pytest.raises(sk.errors.CorruptObject):
         SequentialReader("ark:a.ark", "int32")
     with pytest.raises(sk.DataNotFound):
         SequentialReader("ark:none.ark", "int32")
@@ -250,13 +252,13 @@ def test_an_error_of_the_first_entry_is_raised_at_once(here: Path) -> None:
 def test_after_an_error_the_reader_is_done_and_raises_it_again(here: Path) -> None:
     (here / "a.ark").write_bytes(b"a 1 \nb x \nc 3 \n")
     reader = SequentialReader("ark:a.ark", "int32")
-    with pytest.raises(sk.CorruptObject):
+    with pytest.raises(sk.errors.CorruptObject):
         reader.next()
     assert reader.done
     for use in (reader.next, lambda: list(reader)):
-        with pytest.raises(sk.CorruptObject):
+        with pytest.raises(sk.errors.CorruptObject):
             use()
-    with pytest.raises(sk.InvalidArgument, match="it is done"):
+    with pytest.raises(sk.errors.InvalidArgument, match="it is done"):
         _ = reader.key
     reader.close()
 
@@ -265,21 +267,21 @@ def test_a_failed_command_raises_after_its_entries(here: Path) -> None:
     (here / "a.ark").write_bytes(b"a 1 \nb 2 \n")
     found, error = read_until_error("ark:cat a.ark; exit 3 |", pipes="allow")
     assert found == [("a", 1), ("b", 2)]
-    assert isinstance(error, sk.PipeFailed)
+    assert isinstance(error, sk.errors.PipeFailed)
     assert error.exit_code == 3
     assert "its output ends at byte 10, after the entry 'b'" in str(error)
     found, error = read_until_error("ark:head -c 9 a.ark; exit 3 |", pipes="allow")
     assert found == [("a", 1)]
-    assert isinstance(error, sk.PipeFailed)
+    assert isinstance(error, sk.errors.PipeFailed)
     assert "key 'b'" in str(error)
     assert "byte 9" in str(error)
-    with pytest.warns(sk.KaldiWarning, match="exit code 3"):
+    with pytest.warns(sk.errors.KaldiWarning, match="exit code 3"):
         assert entries("ark,p:cat a.ark; exit 3 |", pipes="allow") == [("a", 1), ("b", 2)]
     with SequentialReader("ark:cat a.ark; exit 3 |", "int32", pipes="allow") as reader:
         assert reader.value == 1  # Closed before the end: the exit code does not matter.
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         SequentialReader("ark:make a.ark |", "int32")
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         SequentialReader("ark,p:make a.ark |", "int32")
 
 
@@ -297,7 +299,7 @@ def test_an_error_is_raised_while_the_stream_still_runs(here: Path) -> None:
     found, error = read_until_error("ark:cat pipe |")
     raised.set()
     writer.join()
-    assert (found, type(error), was_raised) == ([("a", 1)], sk.CorruptObject, [True])
+    assert (found, type(error), was_raised) == ([("a", 1)], sk.errors.CorruptObject, [True])
 
 
 def test_a_torn_compressed_archive_raises(here: Path) -> None:
@@ -306,7 +308,7 @@ def test_a_torn_compressed_archive_raises(here: Path) -> None:
     found, error = read_until_error("ark:a.ark.gz")
     assert found == [(f"u{n}", n) for n in range(len(found))]
     assert 0 < len(found) < 20_000
-    assert isinstance(error, sk.UnsupportedFormat)
+    assert isinstance(error, sk.errors.UnsupportedFormat)
     assert "a.ark.gz" in str(error)
 
 
@@ -323,14 +325,14 @@ def test_the_cursor_works_as_that_of_kaldi(here: Path) -> None:
             reader.next()
         assert found == [("a", [1, 2]), ("b", [3])]
         for use in (lambda: reader.key, lambda: reader.value, reader.next, reader.free_current):  # noqa: B023
-            with pytest.raises(sk.InvalidArgument, match="it is done"):
+            with pytest.raises(sk.errors.InvalidArgument, match="it is done"):
                 use()
         assert list(reader) == []
         reader.close()
         reader.close()
         assert not reader.is_open
         for use in (lambda: reader.done, lambda: reader.key, reader.next, lambda: list(reader)):  # noqa: B023
-            with pytest.raises(sk.InvalidArgument, match="is closed"):
+            with pytest.raises(sk.errors.InvalidArgument, match="is closed"):
                 use()
 
 
@@ -351,7 +353,7 @@ def test_a_reader_that_is_closed_in_a_loop_says_so(here: Path) -> None:
     loop = iter(reader)
     next(loop)
     reader.close()
-    with pytest.raises(sk.InvalidArgument, match="is closed"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is closed"):
         next(loop)
 
 
@@ -364,7 +366,7 @@ def test_a_freed_object_is_read_again_from_a_script_alone(here: Path) -> None:
     for spec in ("ark:a.ark", "ark,p:a.ark", "scp,bg:a.scp"):
         with SequentialReader(spec, "int32") as reader:
             reader.free_current()
-            with pytest.raises(sk.InvalidArgument, match="was freed"):
+            with pytest.raises(sk.errors.InvalidArgument, match="was freed"):
                 _ = reader.value
             reader.next()
             assert reader.value == 2
@@ -372,7 +374,7 @@ def test_a_freed_object_is_read_again_from_a_script_alone(here: Path) -> None:
         with SequentialReader(spec, "int32") as reader:
             reader.free_current()
             for use in (lambda: reader.key, lambda: reader.done, lambda: next(iter(reader))):
-                with pytest.raises(sk.InvalidArgument, match="was freed"):
+                with pytest.raises(sk.errors.InvalidArgument, match="was freed"):
                     use()
             reader.next()
             assert (reader.done, reader.key) == (False, "b")
@@ -395,7 +397,7 @@ def test_a_script_goes_on_behind_an_entry_that_cannot_be_read(here: Path) -> Non
             while not reader.done:
                 try:
                     found.append((reader.key, reader.value))
-                except (sk.CorruptTable, sk.DataNotFound) as error:
+                except (sk.errors.CorruptTable, sk.DataNotFound) as error:
                     found.append((reader.key, type(error).__name__))
                 reader.next()
         assert found == [
@@ -424,7 +426,7 @@ def test_lines_of_a_script_are_read_when_they_are_reached(here: Path) -> None:
     found, error = read_until_error("scp:a.scp")
     assert len(found) == 5_000
     assert "line 5,001 is empty" in str(error)
-    with pytest.warns(sk.KaldiWarning, match="the rest of the table.*line 5,001"):
+    with pytest.warns(sk.errors.KaldiWarning, match="the rest of the table.*line 5,001"):
         assert len(entries("scp,p:a.scp")) == 5_000
 
 
@@ -433,26 +435,26 @@ def test_commands_inside_a_script_need_their_own_permission(here: Path) -> None:
     assert entries("scp:a.scp", pipes="allow") == [("a", 1)]
     for spec in ("scp:a.scp", "scp,p:a.scp"):
         for pipes in ("refuse", "specifier"):
-            with pytest.raises(sk.PipeRefused):
+            with pytest.raises(sk.errors.PipeRefused):
                 entries(spec, pipes=pipes)
     assert entries("scp:true; cat a.scp |", pipes="allow") == [("a", 1)]
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         entries("scp:true; cat a.scp |", pipes="specifier")
     (here / "b.scp").write_bytes(b"a sh -c 'echo 1; exit 4' |\nb echo 2 |\n")
     _, error = read_until_error("scp:b.scp", pipes="allow")
-    assert isinstance(error, sk.PipeFailed)
-    with pytest.warns(sk.KaldiWarning, match="exit code 4"):
+    assert isinstance(error, sk.errors.PipeFailed)
+    with pytest.warns(sk.errors.KaldiWarning, match="exit code 4"):
         assert entries("scp,p:b.scp", pipes="allow") == [("b", 2)]
 
 
 def test_a_script_that_names_an_archive_without_offsets_says_so(here: Path) -> None:
     (here / "a.ark").write_bytes(b"utt1 " + dumped("matrix", np.eye(2, dtype="f4")))
     (here / "a.scp").write_bytes(b"utt1 a.ark\n")
-    with pytest.raises(sk.CorruptObject, match=r"the key 'utt1' of an archive.*'a.ark:5'.*ark:a.ark"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"the key 'utt1' of an archive.*'a.ark:5'.*ark:a.ark"):
         entries("scp:a.scp", "matrix")
     (here / "t.ark").write_bytes(b"utt1 [ 1 2 ]\nutt2 [ 3 4 ]\n")
     (here / "t.scp").write_bytes(b"utt1 t.ark\n")
-    with pytest.raises(sk.CorruptObject, match=r"'t\.ark:5'"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"'t\.ark:5'"):
         entries("scp:t.scp", "vector")
 
 
@@ -478,7 +480,7 @@ def test_ranges_are_cut_from_every_form(form: str, here: Path) -> None:
     kept[0][:] = -1
     assert plain(kept[1]) == plain(whole[2:5])
     (here / "b.scp").write_text(f"k {name}[8:11]\n")
-    with pytest.warns(sk.KaldiWarning, match="was clipped"):
+    with pytest.warns(sk.errors.KaldiWarning, match="was clipped"):
         assert entries("scp:b.scp", "matrix") == [("k", plain(whole[8:]))]
 
 
@@ -487,7 +489,7 @@ def test_ranges_are_cut_from_every_form(form: str, here: Path) -> None:
 def test_a_bad_range_raises_always_and_names_the_entry(cut: str, options: str, here: Path) -> None:
     (here / "m").write_bytes(dumped("matrix", MATRIX))
     (here / "a.scp").write_text(f"utt7 m{cut}\n")
-    with pytest.raises(sk.InvalidArgument, match="utt7"):
+    with pytest.raises(sk.errors.InvalidArgument, match="utt7"):
         entries(f"scp{options}:a.scp", "matrix")
 
 
@@ -500,7 +502,7 @@ def test_ranges_of_vectors_blobs_and_of_holders_without_ranges(here: Path) -> No
     (here / "i.scp").write_bytes(b"k i[1:2]\n")
     assert [v for _, v in entries("scp:v.scp", "vector")] == [plain(np.array([1, 2], "f4"))] * 2
     assert [v for _, v in entries("scp:b.scp", "blob")] == [b"bc"] * 2
-    with pytest.raises(sk.InvalidArgument, match="int32-vector reads none"):
+    with pytest.raises(sk.errors.InvalidArgument, match="int32-vector reads none"):
         entries("scp:i.scp", "int32-vector")
 
 
@@ -605,7 +607,7 @@ def test_a_stream_is_not_shared_with_a_forked_process(here: Path) -> None:
         status = 1
         try:
             for reader in readers.values():
-                with pytest.raises(sk.ForkUnsafe):
+                with pytest.raises(sk.errors.ForkUnsafe):
                     for _ in reader:
                         pass
             status = 0 if len(list(plain_reader)) == 10_000 else 2
@@ -619,17 +621,17 @@ def test_a_stream_is_not_shared_with_a_forked_process(here: Path) -> None:
 
 def test_wrong_arguments(here: Path) -> None:
     (here / "a.ark").write_bytes(b"a 1 \n")
-    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is not an rspecifier"):
         SequentialReader("a.ark", "int32")
-    with pytest.raises(sk.InvalidArgument, match="is not an rspecifier"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is not an rspecifier"):
         SequentialReader("ark,scp:a.ark,b", "int32")
-    with pytest.raises(sk.InvalidArgument, match="holder must be one of"):
+    with pytest.raises(sk.errors.InvalidArgument, match="holder must be one of"):
         SequentialReader("ark:a.ark", "int31")
-    with pytest.raises(sk.InvalidArgument, match="no meaning"):
+    with pytest.raises(sk.errors.InvalidArgument, match="no meaning"):
         SequentialReader("ark:a.ark", "int32", method=2)
-    with pytest.raises(sk.InvalidArgument, match="pipes must be"):
+    with pytest.raises(sk.errors.InvalidArgument, match="pipes must be"):
         SequentialReader("ark:a.ark", "int32", pipes="yes")  # type: ignore[arg-type]
-    with pytest.raises(sk.WrongType, match="rspecifier must be a str"):
+    with pytest.raises(sk.errors.WrongType, match="rspecifier must be a str"):
         SequentialReader(5, "int32")  # type: ignore[arg-type]
 
 
@@ -682,7 +684,7 @@ def test_any_bytes_are_entries_or_an_error_in_bounded_memory(
     path.write_bytes(b"k " + data)
     for holder in holder_names():
         for spec in (f"ark:{path}", f"ark:cat {path} |"):
-            with contextlib.suppress(sk.CorruptTable), SequentialReader(spec, holder) as reader:
+            with contextlib.suppress(sk.errors.CorruptTable), SequentialReader(spec, holder) as reader:
                 assert sum(1 for _ in reader) <= len(data) + 1
 
 

@@ -129,7 +129,7 @@ def test_a_cut_archive_gives_the_same_entries_and_here_an_error(cut: int, tmp_pa
         with SequentialReader(f"ark:{path}", "int32-vector") as reader:
             ours.extend(key for key, _ in reader)
         complete = True
-    except sk.CorruptObject:
+    except sk.errors.CorruptObject:
         complete = False
     theirs: list[str] = []
     try:

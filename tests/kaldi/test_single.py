@@ -35,8 +35,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_object_is_read_back_as_it_was_written(case: Case, here: Path, *, binary: bool) -> None:
     try:
         expected = dumped(case.holder, case.value, binary=binary)
-    except sk.InvalidArgument:
-        with pytest.raises(sk.InvalidArgument):
+    except sk.errors.InvalidArgument:
+        with pytest.raises(sk.errors.InvalidArgument):
             kaldi.write("a", case.value, case.holder, binary)
         assert not (here / "a").exists()
         return
@@ -60,7 +60,7 @@ def test_binary_is_the_default_and_may_be_named(here: Path) -> None:
 def test_options_of_the_holder() -> None:
     kaldi.write("a", [1 / 3], "double-vector", binary=False, precision=17)
     assert kaldi.read("a", "double-vector").tolist() == [1 / 3]
-    with pytest.raises(sk.InvalidArgument, match="depth= has no meaning"):
+    with pytest.raises(sk.errors.InvalidArgument, match="depth= has no meaning"):
         kaldi.read("a", "vector", depth=3)
 
 
@@ -185,35 +185,35 @@ def test_a_range_behind_a_command() -> None:
 
 def test_errors_name_the_file_and_the_byte(here: Path) -> None:
     (here / "a").write_bytes(b"utt " + dumped("matrix", MATRIX)[:-1])
-    with pytest.raises(sk.CorruptObject, match=r"^a: byte 19: expected 200 x 12"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"^a: byte 19: expected 200 x 12"):
         kaldi.read("a:4", "matrix")
     with pytest.raises(sk.DataNotFound, match="there is no file 'none'"):
         kaldi.read("none", "matrix")
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         kaldi.read("make |", "matrix")
-    with pytest.raises(sk.InvalidArgument, match="is not an rxfilename"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is not an rxfilename"):
         kaldi.read("| make", "matrix")
-    with pytest.raises(sk.InvalidArgument, match="holder must be one of"):
+    with pytest.raises(sk.errors.InvalidArgument, match="holder must be one of"):
         kaldi.read("a", "matrices")
 
 
 def test_a_command_that_fails_is_an_error(here: Path) -> None:
     kaldi.write("a", 5, "int32", binary=False)
-    with pytest.raises(sk.PipeFailed):
+    with pytest.raises(sk.errors.PipeFailed):
         kaldi.read("cat < a; exit 3 |", "int32", pipes="allow")
     assert kaldi.read("cat < a; yes |", "int32", pipes="allow") == 5
-    with pytest.raises(sk.PipeFailed):
+    with pytest.raises(sk.errors.PipeFailed):
         kaldi.write("| cat > b; exit 3", 5, "int32", pipes="allow")
-    with pytest.raises(sk.PipeRefused):
+    with pytest.raises(sk.errors.PipeRefused):
         kaldi.write("| cat > c", 5, "int32")
     assert not (here / "c").exists()
 
 
 def test_a_refused_value_leaves_the_file_alone(here: Path) -> None:
     (here / "a").write_bytes(b"old")
-    with pytest.raises(sk.WrongType):
+    with pytest.raises(sk.errors.WrongType):
         kaldi.write("a", "text", "matrix")
-    with pytest.raises(sk.InvalidArgument, match="is not a wxfilename"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is not a wxfilename"):
         kaldi.write("a:5", 5, "int32")
     assert (here / "a").read_bytes() == b"old"
 
@@ -235,7 +235,7 @@ def test_an_atomic_file_appears_whole_or_not(here: Path) -> None:
         kaldi.write("a", Half(), Half, atomic=True)
     assert os.listdir(here) == ["a"]
     assert kaldi.read("a", "int32") == 5
-    with pytest.raises(sk.InvalidArgument, match="atomic=True is for files"):
+    with pytest.raises(sk.errors.InvalidArgument, match="atomic=True is for files"):
         kaldi.write("-", 5, "int32", atomic=True)
 
 

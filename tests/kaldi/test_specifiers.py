@@ -103,7 +103,7 @@ def test_wspecifiers_of_kaldi(specifier: str, parts: Wspecifier) -> None:
 def test_what_is_no_wspecifier_is_refused_with_the_reason(specifier: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)) as caught:
         parse_wspecifier(specifier)
-    assert isinstance(caught.value, sk.InvalidArgument)
+    assert isinstance(caught.value, sk.errors.InvalidArgument)
     assert repr(specifier) in str(caught.value)
 
 
@@ -116,7 +116,7 @@ def test_rspecifiers_of_kaldi(specifier: str, parts: Rspecifier) -> None:
 def test_what_is_no_rspecifier_is_refused_with_the_reason(specifier: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)) as caught:
         parse_rspecifier(specifier)
-    assert isinstance(caught.value, sk.InvalidArgument)
+    assert isinstance(caught.value, sk.errors.InvalidArgument)
 
 
 @pytest.mark.parametrize("parse", [parse_rspecifier, parse_wspecifier])
@@ -164,7 +164,7 @@ def test_specifiers_agree_with_a_model(specifier: str) -> None:
 def kind_of(parse: Any, specifier: str) -> str:
     try:
         return str(parse(specifier).kind)
-    except sk.InvalidArgument:
+    except sk.errors.InvalidArgument:
         return ""
 
 

@@ -175,10 +175,12 @@ def test_the_end_of_a_file(site: Site, *, has_ranges: bool) -> None:
         assert file.read() == b""
     with kaldi.open_rx(f"{site.address}/ten:8", header=False) as file:
         assert file.read() == b"\x08\x09"
-    with pytest.raises(sk.CorruptTable, match=r"cannot be read from byte 11 on: the file has 10 bytes"):
+    with pytest.raises(
+        sk.errors.CorruptTable, match=r"cannot be read from byte 11 on: the file has 10 bytes"
+    ):
         kaldi.open_rx(f"{site.address}/ten:11")
     site.files["/torn"] = dumped("matrix", MATRIX[:10])[:-1]
-    with pytest.raises(sk.CorruptObject, match=r"/torn: byte (15|1614): expected 10 x 40 elements"):
+    with pytest.raises(sk.errors.CorruptObject, match=r"/torn: byte (15|1614): expected 10 x 40 elements"):
         kaldi.read(f"{site.address}/torn", "matrix")
 
 
@@ -187,9 +189,9 @@ def test_the_end_of_a_file(site: Site, *, has_ranges: bool) -> None:
     [
         (404, sk.DataNotFound),
         (410, sk.DataNotFound),
-        (401, sk.AccessDenied),
-        (403, sk.AccessDenied),
-        (400, sk.Unreachable),
+        (401, sk.errors.AccessDenied),
+        (403, sk.errors.AccessDenied),
+        (400, sk.errors.Unreachable),
     ],
 )
 def test_a_refusal_is_not_asked_again(status: int, error: type[Exception], site: Site, ark: str) -> None:
@@ -207,7 +209,7 @@ def test_a_passing_failure_is_tried_again(statuses: list[int], site: Site, ark: 
 
 def test_a_server_that_always_fails(site: Site, ark: str) -> None:
     site.statuses = [503] * 10
-    with pytest.raises(sk.Unreachable, match=r"cannot be read from byte 5 on: it answers 503"):
+    with pytest.raises(sk.errors.Unreachable, match=r"cannot be read from byte 5 on: it answers 503"):
         kaldi.read(f"{ark}:5", "matrix")
     assert len(site.requests) == 4
 
@@ -216,14 +218,14 @@ def test_a_body_that_ends_too_early_is_fetched_again(site: Site, ark: str) -> No
     site.short = [1000, 5]
     assert np.array_equal(kaldi.read(f"{ark}:5", "matrix"), MATRIX)
     site.short = [1000] * 10
-    with pytest.raises(sk.Unreachable, match="cannot be read"):
+    with pytest.raises(sk.errors.Unreachable, match="cannot be read"):
         kaldi.read(f"{ark}:5", "matrix")
 
 
 def test_a_body_without_ranges_that_ends_too_early(site: Site, ark: str) -> None:
     site.has_ranges = False
     site.short = [3_000_000] * 10
-    with pytest.raises(sk.Unreachable, match="it ended after"):
+    with pytest.raises(sk.errors.Unreachable, match="it ended after"):
         kaldi.read(f"{ark}:5", "matrix")
 
 
@@ -236,7 +238,7 @@ def test_a_file_that_changes_while_it_is_read(site: Site, ark: str) -> None:
 
 @pytest.mark.usefixtures("site")
 def test_no_server() -> None:
-    with pytest.raises(sk.Unreachable, match="cannot be read from byte 0 on"):
+    with pytest.raises(sk.errors.Unreachable, match="cannot be read from byte 0 on"):
         kaldi.open_rx("http://127.0.0.1:1/x.ark")
 
 
@@ -262,9 +264,9 @@ def test_redirects_and_names_with_spaces(site: Site) -> None:
 
 
 def test_addresses_are_not_written(site: Site) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match="is an address"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is an address"):
         kaldi.open_wx(f"{site.address}/x.ark")
-    with pytest.raises(sk.UnsupportedFormat, match="is an address"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is an address"):
         kaldi.Writer(f"ark:{site.address}/x.ark", "int32")
     assert site.requests == []
 

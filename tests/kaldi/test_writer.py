@@ -102,7 +102,7 @@ def test_options_of_the_holder(here: Path) -> None:
     with Writer("ark:b.ark", "compressed-matrix", method=5) as writer:
         writer.write("a", [[1.0, 2.0]])
     assert (here / "b.ark").read_bytes().startswith(b"a \0BCM3 ")
-    with pytest.raises(sk.InvalidArgument, match="method= has no meaning for the holder matrix"):
+    with pytest.raises(sk.errors.InvalidArgument, match="method= has no meaning for the holder matrix"):
         Writer("ark:c.ark", "matrix", method=5)
     assert not (here / "c.ark").exists()
 
@@ -122,9 +122,9 @@ def test_an_existing_table_is_replaced(here: Path) -> None:
 @pytest.mark.parametrize("key", ["", "a b", "a\tb", "a\n", "\0", "\x01", "\x7f", " "])
 def test_a_bad_key_is_refused_and_the_next_entry_is_written(key: str, here: Path) -> None:
     with Writer("ark,scp:a.ark,a.scp", "token") as writer:
-        with pytest.raises(sk.InvalidArgument, match="key must be a word without whitespace"):
+        with pytest.raises(sk.errors.InvalidArgument, match="key must be a word without whitespace"):
             writer.write(key, "x")
-        with pytest.raises(sk.WrongType, match="key must be a str"):
+        with pytest.raises(sk.errors.WrongType, match="key must be a str"):
             writer.write(b"utt", "x")  # type: ignore[arg-type]
         writer.write("good", "x")
     assert (here / "a.ark").read_bytes() == b"good x\n"
@@ -147,7 +147,9 @@ def test_a_bad_value_is_refused_and_nothing_of_the_entry_is_written(
     holder: str, value: Any, here: Path
 ) -> None:
     writer = Writer("ark,scp:a.ark,a.scp", holder)
-    with pytest.raises((sk.WrongType, sk.InvalidArgument), match=r"^'ark,scp:a\.ark,a\.scp', key 'utt': "):
+    with pytest.raises(
+        (sk.errors.WrongType, sk.errors.InvalidArgument), match=r"^'ark,scp:a\.ark,a\.scp', key 'utt': "
+    ):
         writer.write("utt", value)
     writer.close()
     assert (here / "a.ark").read_bytes() == (here / "a.scp").read_bytes() == b""
@@ -176,10 +178,12 @@ def test_after_a_failed_write_every_later_one_raises(options: str, here: Path) -
     with pytest.raises(RuntimeError, match="other half"):
         writer.write("two", Half(fails=True))
     for _ in range(2):
-        with pytest.raises(sk.CorruptTable, match=r"'two' could not be written \(the other half is lost\)"):
+        with pytest.raises(
+            sk.errors.CorruptTable, match=r"'two' could not be written \(the other half is lost\)"
+        ):
             writer.write("three", Half())
     assert writer.is_open
-    with pytest.raises(sk.CorruptTable, match="write the table again"):
+    with pytest.raises(sk.errors.CorruptTable, match="write the table again"):
         writer.close()
     assert not writer.is_open
     # The entries before it are complete, and no line points at the torn one.
@@ -196,9 +200,9 @@ def test_a_full_disk_is_an_error(options: str, here: Path) -> None:
         writer = Writer("ark,f:full", "int32")
         with pytest.raises(OSError, match="No space left"):
             writer.write("utt", 1)
-        with pytest.raises(sk.CorruptTable, match="No space left"):
+        with pytest.raises(sk.errors.CorruptTable, match="No space left"):
             writer.write("utt", 1)
-        with pytest.raises(sk.CorruptTable, match="No space left"):
+        with pytest.raises(sk.errors.CorruptTable, match="No space left"):
             writer.close()
         return
     writer.write("utt", 1)
@@ -220,7 +224,7 @@ def test_named_pipes_and_open_descriptors(here: Path) -> None:
     os.close(theirs)
     with os.fdopen(ours, "rb") as file:
         assert file.read() == b"utt1 1 \n5 \n"
-    with pytest.raises(sk.InvalidArgument, match="must be a regular file"):
+    with pytest.raises(sk.errors.InvalidArgument, match="must be a regular file"):
         Writer("ark,scp:fifo,a.scp", "int32")
 
 
@@ -245,7 +249,7 @@ def test_a_closed_writer() -> None:
     assert not writer.is_open
     assert repr(writer) == "Writer('ark,t:a.ark', 'int32', closed)"
     for act in (lambda: writer.write("a", 1), writer.flush):
-        with pytest.raises(sk.InvalidArgument, match="the writer is closed"):
+        with pytest.raises(sk.errors.InvalidArgument, match="the writer is closed"):
             act()
 
 
@@ -261,7 +265,7 @@ def test_a_closed_writer() -> None:
     ],
 )
 def test_a_bad_wspecifier(wspecifier: str, error: str, here: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=error):
+    with pytest.raises(sk.errors.InvalidArgument, match=error):
         Writer(wspecifier, "int32")
     assert names(here) == []
 
@@ -270,13 +274,13 @@ def test_a_bad_wspecifier(wspecifier: str, error: str, here: Path) -> None:
 def test_a_script_needs_an_archive_with_offsets(archive: str, here: Path) -> None:
     (here / "folder").mkdir()
     os.mkfifo(here / "fifo")
-    with pytest.raises(sk.InvalidArgument, match="with ark,scp the archive must be a regular file"):
+    with pytest.raises(sk.errors.InvalidArgument, match="with ark,scp the archive must be a regular file"):
         Writer(f"ark,scp:{archive},a.scp", "int32", pipes="allow")
     assert names(here) == ["fifo", "folder"]
 
 
 def test_an_archive_is_not_its_own_script(here: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match="are two files"):
+    with pytest.raises(sk.errors.InvalidArgument, match="are two files"):
         Writer("ark,scp:a.ark,./a.ark", "int32")
     assert names(here) == []
 
@@ -309,11 +313,11 @@ def test_a_forked_child_writes_nothing_of_its_parent(here: Path) -> None:
     writer = Writer("ark,scp:a.ark,a.scp", "token")
     writer.write("utt", "x")
     if not (child := os.fork()):
-        with contextlib.suppress(sk.ForkUnsafe):
+        with contextlib.suppress(sk.errors.ForkUnsafe):
             writer.write("utt2", "x")
             os._exit(1)
         for act in (writer.flush, writer.close):
-            with contextlib.suppress(sk.ForkUnsafe):
+            with contextlib.suppress(sk.errors.ForkUnsafe):
                 act()
                 os._exit(1)
         del writer
@@ -371,7 +375,7 @@ def test_standard_output() -> None:
 
 def test_a_command_is_run_only_if_allowed(here: Path) -> None:
     for wspecifier in ("ark:| cat > a", "ark,scp:a.ark,| cat > a"):
-        with pytest.raises(sk.PipeRefused, match="pipes='allow'"):
+        with pytest.raises(sk.errors.PipeRefused, match="pipes='allow'"):
             Writer(wspecifier, "int32")
     assert names(here) == []
     with Writer("ark,t:| cat > a", "int32", pipes="allow") as writer:
@@ -389,7 +393,7 @@ def test_a_command_is_run_only_if_allowed(here: Path) -> None:
 def test_the_exit_code_of_a_command_counts_when_the_writer_is_closed(wspecifier: str) -> None:
     writer = Writer(wspecifier, "int32", pipes="allow")
     writer.write("utt", 1)
-    with pytest.raises(sk.PipeFailed) as failed:
+    with pytest.raises(sk.errors.PipeFailed) as failed:
         writer.close()
     assert failed.value.exit_code == 3
     writer.close()
@@ -399,12 +403,12 @@ def test_the_exit_code_of_a_command_counts_when_the_writer_is_closed(wspecifier:
 def test_a_command_that_does_not_read_everything() -> None:
     writer = Writer("ark:| exit 3", "matrix", pipes="allow")
     large = np.zeros((1000, 100), "f4")
-    with pytest.raises(sk.PipeFailed):  # noqa: PT012 - the pipe may hold the first ones
+    with pytest.raises(sk.errors.PipeFailed):  # noqa: PT012 - the pipe may hold the first ones
         for number in range(100):
             writer.write(f"utt{number}", large)
-    with pytest.raises(sk.CorruptTable, match="could not be written"):
+    with pytest.raises(sk.errors.CorruptTable, match="could not be written"):
         writer.write("more", large)
-    with pytest.raises((sk.PipeFailed, sk.CorruptTable)):
+    with pytest.raises((sk.errors.PipeFailed, sk.errors.CorruptTable)):
         writer.close()
 
 
@@ -425,7 +429,7 @@ def test_each_object_goes_to_the_file_of_its_key(here: Path) -> None:
     for pipes, name in (("refuse", "in.scp"), ("specifier", "cat < in.scp |")):
         with Writer(f"scp,t:{name}", "vector", pipes=pipes) as writer:  # type: ignore[arg-type]
             writer.write("a", [0.5])
-            with pytest.raises(sk.PipeRefused, match="pipes='allow'"):
+            with pytest.raises(sk.errors.PipeRefused, match="pipes='allow'"):
                 writer.write("c", [0.5])
     assert (here / "a.vec").read_bytes() == b" [ 0.5 ]\n"
 
@@ -433,7 +437,7 @@ def test_each_object_goes_to_the_file_of_its_key(here: Path) -> None:
 def test_a_key_without_a_line(here: Path) -> None:
     (here / "in.scp").write_text("a a.vec\n")
     with Writer("scp:in.scp", "vector") as writer:
-        with pytest.raises(sk.KeyNotFound, match=r"'in.scp' has no line for the key 'b'"):
+        with pytest.raises(sk.errors.KeyNotFound, match=r"'in.scp' has no line for the key 'b'"):
             writer.write("b", [1.0])
         writer.write("a", [1.0])
     with Writer("scp,p:in.scp", "vector") as writer:
@@ -449,20 +453,23 @@ def test_a_key_without_a_line(here: Path) -> None:
 )
 def test_a_bad_script(script: str, error: str, here: Path) -> None:
     (here / "in.scp").write_text(script)
-    with pytest.raises(sk.CorruptTable, match=error):
+    with pytest.raises(sk.errors.CorruptTable, match=error):
         Writer("scp:in.scp", "vector")
 
 
 def test_an_offset_in_a_script_is_nowhere_to_write(here: Path) -> None:
     (here / "in.scp").write_text("a x.ark:5\n")
-    with Writer("scp:in.scp", "vector") as writer, pytest.raises(sk.InvalidArgument, match="an offset"):
+    with (
+        Writer("scp:in.scp", "vector") as writer,
+        pytest.raises(sk.errors.InvalidArgument, match="an offset"),
+    ):
         writer.write("a", [1.0])
 
 
 def test_a_bad_value_leaves_the_file_of_its_key_alone(here: Path) -> None:
     (here / "in.scp").write_text("a a.vec\n")
     (here / "a.vec").write_bytes(b"old")
-    with Writer("scp:in.scp", "vector") as writer, pytest.raises(sk.WrongType):
+    with Writer("scp:in.scp", "vector") as writer, pytest.raises(sk.errors.WrongType):
         writer.write("a", "text")
     assert (here / "a.vec").read_bytes() == b"old"
 
@@ -493,7 +500,7 @@ def test_after_an_error_atomic_files_stay_as_they_were(here: Path) -> None:
     writer = Writer("ark,scp:a.ark,a.scp", Half, atomic=True)
     with pytest.raises(RuntimeError):
         writer.write("utt", Half(fails=True))
-    with pytest.raises(sk.CorruptTable, match="could not be written"):
+    with pytest.raises(sk.errors.CorruptTable, match="could not be written"):
         writer.close()
     forgotten = Writer("ark,scp:a.ark,a.scp", "token", atomic=True)
     forgotten.write("utt", "x")
@@ -505,7 +512,7 @@ def test_after_an_error_atomic_files_stay_as_they_were(here: Path) -> None:
 def test_atomic_is_for_files(here: Path) -> None:
     (here / "in.scp").write_text("a a.vec\n")
     for wspecifier in ("ark:-", "ark:| cat", "ark,scp:a.ark,-", "ark:/dev/null"):
-        with pytest.raises(sk.InvalidArgument, match="atomic=True"):
+        with pytest.raises(sk.errors.InvalidArgument, match="atomic=True"):
             Writer(wspecifier, "vector", atomic=True, pipes="allow")
     with Writer("scp:in.scp", "vector", atomic=True) as writer:
         writer.write("a", [1.0])

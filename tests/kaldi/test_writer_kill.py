@@ -114,7 +114,7 @@ def read_complete(table: Table) -> int:
     try:
         with kaldi.SequentialReader("ark:a.ark", table.holder) as reader:
             entries.extend(reader)
-    except sk.CorruptTable as error:
+    except sk.errors.CorruptTable as error:
         assert "a.ark" in str(error)  # noqa: PT017 - an archive that is not torn has no error
     with open("a.ark", "rb") as file:
         if "t" in table.options:  # As in Kaldi, a last line may lack its line end.

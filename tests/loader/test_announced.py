@@ -81,7 +81,7 @@ def test_an_iterator_that_has_delivered_ends_with_another_pass(prefetch: int) ->
     run = iter(loader)
     next(run)
     loader.sampler.set_epoch(1)
-    with pytest.raises(sk.StoppedIterator, match="set_epoch"):
+    with pytest.raises(sk.errors.StoppedIterator, match="set_epoch"):
         next(run)
     assert list(loader) == WHOLE[10:20]
 
@@ -96,7 +96,7 @@ def test_a_state_within_another_pass_is_refused(number: int, prefetch: int) -> N
     again = loader_of(prefetch=prefetch)
     again.load_state_dict(first.state_dict())
     with pytest.raises(
-        sk.InvalidArgument, match=rf"pass 1 over the data, 6 batches before .* pass {number} was"
+        sk.errors.InvalidArgument, match=rf"pass 1 over the data, 6 batches before .* pass {number} was"
     ):
         again.sampler.set_epoch(number)
     again.sampler.set_epoch(1)
@@ -111,7 +111,7 @@ def test_what_is_read_ahead_of_an_endless_pass_is_refused(steps: int | None, pre
     ahead = iter(loader)
     next(ahead)
     loader.sampler.set_epoch(0)
-    with pytest.raises(sk.StoppedIterator, match=r"(?s)reads ahead.*steps=.*limit_train_batches="):
+    with pytest.raises(sk.errors.StoppedIterator, match=r"(?s)reads ahead.*steps=.*limit_train_batches="):
         next(ahead)
     assert loader.state_dict()["position"] == 4
     loader.close()
@@ -209,7 +209,7 @@ def test_a_pass_that_was_cut_short_loads_into_a_loader_that_is_cut_short_too() -
             next(run)
     again = loader_of(prefetch=0)
     again.load_state_dict(first.state_dict())
-    with pytest.raises(sk.InvalidArgument, match=r"steps= of a pass's batches this checkpoint loads"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"steps= of a pass's batches this checkpoint loads"):
         again.sampler.set_epoch(2)
     again = loader_of(prefetch=0, steps=6)
     again.load_state_dict(first.state_dict())
@@ -229,7 +229,9 @@ def test_a_later_pass_over_endless_data_is_refused_without_a_state() -> None:
     """Lightning restores no loader from a checkpoint of the end of an epoch."""
     loader = endless_of(steps=3, prefetch=0)
     run = iter(loader)
-    with pytest.raises(sk.InvalidArgument, match=r"pass 1 over data without an end.*every_n_train_steps="):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"pass 1 over data without an end.*every_n_train_steps="
+    ):
         loader.sampler.set_epoch(1)
     assert len(list(run)) == 3
     for_validation = endless_of(steps=3, prefetch=0)
@@ -244,5 +246,5 @@ def test_a_pass_that_was_changed_is_refused(changed: dict[str, Any]) -> None:
     loader = loader_of(prefetch=0)
     state = loader.state_dict()
     del state["check"]
-    with pytest.raises(sk.CorruptState, match="'pass'"):
+    with pytest.raises(sk.errors.CorruptState, match="'pass'"):
         loader.load_state_dict({**state, "pass": changed})

@@ -89,7 +89,7 @@ def test_as_many_states_stay_as_are_to_be_kept(tmp_path: Path) -> None:
     for _ in loader:
         sk.save_state(tmp_path, loader, keep=1)
         assert len(states_in(tmp_path)) == 1
-    with pytest.raises(sk.InvalidArgument, match=r"keep must be at least 1 \(got 0\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"keep must be at least 1 \(got 0\)"):
         sk.save_state(tmp_path, loader, keep=0)
 
 
@@ -210,7 +210,7 @@ def test_ranks_that_differ_are_found(tmp_path: Path) -> None:
     other.skip_batches(3)
     sk.save_state(tmp_path, one)
     sk.save_state(tmp_path, other)
-    with pytest.raises(sk.CorruptState, match=r"step 3 .* differ"):
+    with pytest.raises(sk.errors.CorruptState, match=r"step 3 .* differ"):
         sk.load_state(tmp_path, ranks_of(2)[0])
 
 
@@ -237,7 +237,7 @@ def test_a_torn_file_is_an_error_that_names_it(tmp_path: Path, content: bytes) -
     name = states_in(tmp_path)[-1]
     (tmp_path / name).write_bytes(content)
     loader = loader_of()
-    with pytest.raises(sk.CorruptState) as raised:
+    with pytest.raises(sk.errors.CorruptState) as raised:
         sk.load_state(tmp_path, loader)
     assert name in str(raised.value)
     assert loader.step == 0
@@ -285,7 +285,7 @@ def test_the_description_is_read_only_to_say_what_differs(tmp_path: Path) -> Non
     loader = loader_of()
     assert sk.load_state(tmp_path, loader)
     assert loader.step == 1
-    with pytest.raises(sk.CorruptState, match=description.name):
+    with pytest.raises(sk.errors.CorruptState, match=description.name):
         sk.load_state(tmp_path, loader_of(shuffled(38)))
 
 
@@ -360,7 +360,9 @@ def test_a_mismatch_names_the_file_that_changed(tmp_path: Path) -> None:
 
 
 def test_there_are_two_ways_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"
+    ):
         sk.load_state(tmp_path, loader_of(), resume="records")  # type: ignore[arg-type]
 
 
@@ -393,11 +395,11 @@ def test_files_of_a_store_are_read_at_once_and_local_ones_in_this_thread() -> No
 def test_a_state_that_is_a_folder_or_nested_too_deeply_is_told(tmp_path: Path) -> None:
     path = Path(sk.save_state(tmp_path, loader_of()))
     path.write_text("[" * 3000 + "]" * 3000)
-    with pytest.raises(sk.CorruptState, match=f"{path.name} is not JSON"):
+    with pytest.raises(sk.errors.CorruptState, match=f"{path.name} is not JSON"):
         sk.load_state(tmp_path, loader_of())
     path.unlink()
     path.mkdir()
-    with pytest.raises(sk.CorruptState, match=f"{path.name} is a folder"):
+    with pytest.raises(sk.errors.CorruptState, match=f"{path.name} is a folder"):
         sk.load_state(tmp_path, loader_of())
     path.rmdir()
     os.mkfifo(path)

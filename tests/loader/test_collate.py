@@ -70,7 +70,7 @@ def test_arrays_beside_other_things_stay_a_list() -> None:
 
 
 def test_keys_must_agree() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"beside record 0, record 1 lacks 'a' and adds 'b'"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"beside record 0, record 1 lacks 'a' and adds 'b'"):
         collate([{"a": 1}, {"b": 1}])
     with pytest.raises(ValueError, match=r"record 2 lacks 'y'"):
         collate([{"x": {"y": 1}}, {"x": {"y": 1}}, {"x": {}}])

@@ -105,6 +105,6 @@ def test_dicts_that_do_not_agree_are_an_error_at_their_batch() -> None:
     loader = sk.Loader(sk.from_sequence(records), batch_size=2)
     run = iter(loader)
     next(run)
-    with pytest.raises(sk.InvalidArgument, match="same keys"):
+    with pytest.raises(sk.errors.InvalidArgument, match="same keys"):
         next(run)
     assert loader.step == 1

@@ -381,7 +381,7 @@ def test_lhotse_ranks_are_not_passed_over_in_silence(monkeypatch: pytest.MonkeyP
     """In Lhotse with RANK and WORLD_SIZE set, and nobody told of it, each rank read everything."""
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(sk.AmbiguousRank, match="RANK=1 of WORLD_SIZE=4"), loading(shuffled(8)):
+    with pytest.raises(sk.errors.AmbiguousRank, match="RANK=1 of WORLD_SIZE=4"), loading(shuffled(8)):
         pass
 
 

@@ -55,10 +55,20 @@ def test_then_makes_the_batch() -> None:
 @pytest.mark.parametrize(
     ("collate", "records", "error", "why"),
     [
-        (sk.FillCollate(none="error"), [{"a": 1}, {"a": None}], sk.BadValue, "'a' is None in record 1"),
-        (sk.FillCollate(values={"b": 1}), [{"a": None}], sk.BadValue, "say what to fill with, values="),
-        (sk.FillCollate(none="drop"), [{"a": None}], sk.NothingPassed, "each of the 1 records"),
-        (sk.FillCollate(), ["a"], sk.WrongType, "records that are dicts"),
+        (
+            sk.FillCollate(none="error"),
+            [{"a": 1}, {"a": None}],
+            sk.errors.BadValue,
+            "'a' is None in record 1",
+        ),
+        (
+            sk.FillCollate(values={"b": 1}),
+            [{"a": None}],
+            sk.errors.BadValue,
+            "say what to fill with, values=",
+        ),
+        (sk.FillCollate(none="drop"), [{"a": None}], sk.errors.NothingPassed, "each of the 1 records"),
+        (sk.FillCollate(), ["a"], sk.errors.WrongType, "records that are dicts"),
     ],
     ids=itertools.count(),
 )
@@ -70,7 +80,7 @@ def test_what_cannot_be_a_batch_is_named(
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(sk.InvalidArgument, match="'fill', 'drop' or 'error'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'fill', 'drop' or 'error'"):
         sk.FillCollate(none="raise")  # type: ignore[arg-type]  # what a user might try
-    with pytest.raises(sk.WrongType, match="values must be a dict"):
+    with pytest.raises(sk.errors.WrongType, match="values must be a dict"):
         sk.FillCollate(values=[1])  # type: ignore[arg-type]  # what a user might try

@@ -33,7 +33,7 @@ def test_a_batch_of_holes_alone_is_an_error_and_can_be_skipped() -> None:
     loader = sk.Loader(ds, batch_size=2, collate=list)
     run = iter(loader)
     assert next(run) == [0, 1]
-    with pytest.raises(sk.NothingPassed, match=r"step 1 \(position 2\): all 2 records are holes"):
+    with pytest.raises(sk.errors.NothingPassed, match=r"step 1 \(position 2\): all 2 records are holes"):
         next(run)
     assert loader.step == 1
     loader.skip_batches(1)
@@ -43,7 +43,7 @@ def test_a_batch_of_holes_alone_is_an_error_and_can_be_skipped() -> None:
 def test_single_records() -> None:
     run = iter(sk.Loader(sk.from_sequence([0, sk.HOLE]), batch_size=None))
     assert next(run) == 0
-    with pytest.raises(sk.NothingPassed, match="the only record is a hole"):
+    with pytest.raises(sk.errors.NothingPassed, match="the only record is a hole"):
         next(run)
 
 
@@ -52,15 +52,15 @@ def test_more_than_are_allowed_are_an_error(prefetch: int) -> None:
     loader = sk.Loader(dataset(), batch_size=5, collate=list, max_holes=2, prefetch=prefetch)
     run = iter(loader)
     assert [next(run), next(run)] == [[0, 1, 3, 4], [5, 6, 8, 9]]
-    with pytest.raises(sk.TooManyHoles, match=r"max_holes=2 .* at step 3 there were 3"):
+    with pytest.raises(sk.errors.TooManyHoles, match=r"max_holes=2 .* at step 3 there were 3"):
         next(run)
     assert loader.step == 2
     assert loader.report()["holes"] == 2
     assert len(list(sk.Loader(dataset(), batch_size=5, collate=list, max_holes=4))) == 4
     assert len(list(sk.Loader(dataset(), batch_size=5, collate=list, max_holes=None))) == 4
-    with pytest.raises(sk.TooManyHoles):
+    with pytest.raises(sk.errors.TooManyHoles):
         next(iter(sk.Loader(dataset(), batch_size=5, collate=list, max_holes=0)))
-    with pytest.raises(sk.InvalidArgument, match="max_holes must be at least 0"):
+    with pytest.raises(sk.errors.InvalidArgument, match="max_holes must be at least 0"):
         sk.Loader(dataset(), batch_size=5, max_holes=-1)
 
 

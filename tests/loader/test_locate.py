@@ -56,7 +56,7 @@ def test_steps_after_a_change_of_batch_size_are_counted_from_there() -> None:
     assert rows(other, 3) == flat[12:17]
     assert rows(other, 7) == flat[32:37]
     assert rows(other, 8) == following[:5]
-    with pytest.raises(sk.InvalidArgument, match=r"step must be at least 3.*\(got 2\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"step must be at least 3.*\(got 2\)"):
         other.locate(step=2)
 
 
@@ -66,7 +66,7 @@ def test_steps_after_a_break_are_counted_from_there() -> None:
         break
     run = iter(loader)
     assert rows(loader, 1) == next(run)
-    with pytest.raises(sk.InvalidArgument, match=r"at least 1.*\(got 0\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"at least 1.*\(got 0\)"):
         loader.locate(step=0)
 
 
@@ -76,7 +76,7 @@ def test_steps_after_set_epoch_are_counted_from_there() -> None:
     loader.set_epoch(7)
     assert rows(loader, 10) == list(shuffled(37).epoch(7))[:4]
     assert rows(loader, 20) == list(shuffled(37).epoch(8))[:4]
-    with pytest.raises(sk.InvalidArgument, match=r"at least 10.*\(got 9\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"at least 10.*\(got 9\)"):
         loader.locate(step=9)
 
 
@@ -97,9 +97,9 @@ def test_steps_of_endless_data_are_located() -> None:
 
 
 def test_a_step_that_never_comes_is_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match="step 0 never comes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="step 0 never comes"):
         loader_of(end="drop", batch_size=38).locate(step=0)
-    with pytest.raises(sk.InvalidArgument, match=r"step must be at least 0 \(got -1\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"step must be at least 0 \(got -1\)"):
         loader_of().locate(step=-1)
 
 

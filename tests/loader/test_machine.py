@@ -68,7 +68,7 @@ class LoaderMachine(RuleBasedStateMachine):
         self.run = iter(self.loader)
         self.model.begin()
         if before is not None and not self.ended:
-            with contextlib.suppress(sk.StoppedIterator):
+            with contextlib.suppress(sk.errors.StoppedIterator):
                 next(before)
                 raise AssertionError("the earlier iterator went on")
         self.ended = False

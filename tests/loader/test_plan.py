@@ -49,11 +49,13 @@ def test_a_rank_is_delivered_what_is_planned_for_it(end: End, epochs: int, world
         delivered = [batch for _ in range(2) for batch in loader]
         plans = [planner.plan(step=step, rank=rank) for step in range(len(delivered))]
         assert [[record.place.row for record in plan.records] for plan in plans] == delivered
-    with pytest.raises(sk.InvalidArgument, match=rf"rank must be below world_size={world_size} \(got 8\)"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=rf"rank must be below world_size={world_size} \(got 8\)"
+    ):
         planner.plan(step=0, rank=8)
-    with pytest.raises(sk.InvalidArgument, match="rank must be at least 0"):
+    with pytest.raises(sk.errors.InvalidArgument, match="rank must be at least 0"):
         planner.plan(step=0, rank=-1)
-    with pytest.raises(sk.WrongType, match="rank must be"):
+    with pytest.raises(sk.errors.WrongType, match="rank must be"):
         planner.plan(step=0, rank="1")  # type: ignore[arg-type]  # that is the test
 
 
@@ -172,7 +174,7 @@ def test_weights_that_are_still_to_come_are_noted(data: Path, tmp_path: Path) ->
     assert [again.plan(step=step) for step in range(12)] == [loader.plan(step=step) for step in range(12)]
     (noted,) = (tmp_path / "states").glob("sources-*.json")
     noted.unlink()
-    with pytest.raises(sk.InvalidArgument, match="schedule of weights only as far as it had come"):
+    with pytest.raises(sk.errors.InvalidArgument, match="schedule of weights only as far as it had come"):
         rebuilt_loader(tmp_path / "states")
 
 
@@ -180,7 +182,7 @@ def test_a_state_without_its_description_says_so(data: Path, tmp_path: Path) -> 
     path = sk.save_state(tmp_path / "states", taken(pipeline(data), 1))
     (description,) = (tmp_path / "states").glob("pipeline-*.json")
     description.unlink()
-    with pytest.raises(sk.InvalidArgument, match=r"no description of its pipeline.*module:function"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"no description of its pipeline.*module:function"):
         rebuild_saved(read_saved(path))
 
 
@@ -214,9 +216,9 @@ def test_saved_things_are_read_by_file_folder_and_description(data: Path, tmp_pa
     ("content", "error", "why"),
     [
         (None, sk.DataNotFound, "a state is a file, or a folder"),
-        ("", sk.CorruptState, "is not JSON"),
-        ("[]", sk.CorruptState, "holds no object but a list"),
-        ("{}", sk.CorruptState, "a state must have 'seekable': 1"),
+        ("", sk.errors.CorruptState, "is not JSON"),
+        ("[]", sk.errors.CorruptState, "holds no object but a list"),
+        ("{}", sk.errors.CorruptState, "a state must have 'seekable': 1"),
     ],
 )
 def test_what_is_no_state_is_refused(

@@ -50,7 +50,7 @@ def test_global_batches_do_not_depend_on_the_number_of_ranks(n: int, end: End) -
 def check_global_batches(n: int, world_size: int, end: End) -> None:
     dataset = shuffled(n)
     if refused(dataset, 12, world_size, end):
-        with pytest.raises(sk.InvalidArgument, match="end='drop' or end='pad'"):
+        with pytest.raises(sk.errors.InvalidArgument, match="end='drop' or end='pad'"):
             ranks_of(dataset, 12, world_size, end=end)
         return
     loaders = ranks_of(dataset, 12, world_size, end=end)
@@ -112,7 +112,9 @@ def test_ranks_in_the_environment_must_be_answered(monkeypatch: pytest.MonkeyPat
     """Another library reads everything on every rank when it is not told of them."""
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(sk.AmbiguousRank, match=r"RANK=1 of WORLD_SIZE=4.*rank=0, world_size=1") as raised:
+    with pytest.raises(
+        sk.errors.AmbiguousRank, match=r"RANK=1 of WORLD_SIZE=4.*rank=0, world_size=1"
+    ) as raised:
         sk.Loader(shuffled(8), batch_size=4)
     assert isinstance(raised.value, RuntimeError)
     sk.Loader(shuffled(8), batch_size=4, rank=0, world_size=1)
@@ -135,7 +137,7 @@ rank = int(sys.argv[2])
 distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=2)
 try:
     sk.Loader(sk.from_sequence(range(8)))
-except sk.AmbiguousRank as error:
+except sk.errors.AmbiguousRank as error:
     message = str(error)
 rank, world_size = sk.distributed()
 loader = sk.Loader(
@@ -184,7 +186,7 @@ def test_ranks_of_torch_must_be_answered(tmp_path: Path) -> None:
     ids=str,
 )
 def test_bad_ranks_are_named(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=message):
+    with pytest.raises(sk.errors.InvalidArgument, match=message):
         sk.Loader(shuffled(100), **arguments)
 
 
@@ -215,5 +217,5 @@ def test_an_environment_that_names_no_rank_is_refused(
     if rank is not None:
         monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", size)
-    with pytest.raises(sk.AmbiguousRank, match="RANK"):
+    with pytest.raises(sk.errors.AmbiguousRank, match="RANK"):
         sk.distributed()

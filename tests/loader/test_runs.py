@@ -50,7 +50,7 @@ def test_a_second_iter_ends_the_first_one(prefetch: int) -> None:
     next(first)
     second = iter(loader)
     for _ in range(2):
-        with pytest.raises(sk.StoppedIterator, match="later iter"):
+        with pytest.raises(sk.errors.StoppedIterator, match="later iter"):
             next(first)
     assert list(second) == batches_of(shuffled(37), 4, runs=2)[10:]
 
@@ -73,7 +73,7 @@ def test_a_closed_loader_can_be_used_again(prefetch: int) -> None:
     with loader_of(prefetch=prefetch) as loader:
         run = iter(loader)
         next(run)
-    with pytest.raises(sk.StoppedIterator, match="close"):
+    with pytest.raises(sk.errors.StoppedIterator, match="close"):
         next(run)
     assert loader.step == 1
     assert next(iter(loader)) == batches_of(shuffled(37), 4, runs=2)[10]
@@ -128,9 +128,9 @@ def test_endless_data_has_no_length_and_no_epochs() -> None:
     endless = sk.mix([shuffled(10)], weights=[1], seed=1, stop="never")
     with pytest.raises(TypeError, match="steps="):
         len(loader_of(endless))
-    with pytest.raises(sk.EndlessDataset, match="epochs=2"):
+    with pytest.raises(sk.errors.EndlessDataset, match="epochs=2"):
         loader_of(endless, epochs=2)
-    with pytest.raises(sk.EndlessDataset, match="epoch=1"):
+    with pytest.raises(sk.errors.EndlessDataset, match="epoch=1"):
         loader_of(endless).set_epoch(1)
     loader_of(endless).set_epoch(0)
 
@@ -206,5 +206,5 @@ def test_fewer_epochs_on_resume_repeat_nothing_and_lose_nothing(prefetch: int) -
 
 def test_an_epoch_beyond_64_bits_is_refused() -> None:
     loader = loader_of()
-    with pytest.raises(sk.InvalidArgument, match=r"epoch must lie below 2\*\*63 / 37"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"epoch must lie below 2\*\*63 / 37"):
         loader.set_epoch(2**60)

@@ -99,7 +99,9 @@ def test_what_is_no_state_is_refused_alike(document: Any) -> None:
     stream = shuffled(37).stream()
     takers: list[Any] = [loader_of(), sk.Loader(stream), iter(stream)]
     for takes in takers:
-        with pytest.raises(sk.CorruptState, match=r"a state (is what state_dict|must have 'seekable': 1)"):
+        with pytest.raises(
+            sk.errors.CorruptState, match=r"a state (is what state_dict|must have 'seekable': 1)"
+        ):
             takes.load_state_dict(document)
 
 
@@ -234,19 +236,21 @@ def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
     ],
 )
 def test_what_is_no_state_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(sk.CorruptState, match=message):
+    with pytest.raises(sk.errors.CorruptState, match=message):
         loader_of().load_state_dict(edited(after(3), **change))
 
 
 @pytest.mark.parametrize("key", ["step", "epoch", "position"])
 def test_a_digit_that_was_changed_is_found(key: str) -> None:
     state = after(3)
-    with pytest.raises(sk.CorruptState, match=r"was changed after it was taken.* leave 'check' out"):
+    with pytest.raises(sk.errors.CorruptState, match=r"was changed after it was taken.* leave 'check' out"):
         loader_of().load_state_dict({**state, key: state[key] ^ 4})
 
 
 def test_there_are_two_ways_to_resume() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"
+    ):
         loader_of().load_state_dict(after(3), resume="records")  # type: ignore[arg-type]
 
 
@@ -338,7 +342,9 @@ def test_a_file_whose_name_is_no_utf8_has_states_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["batch_size", "collate", "world_size", "dataset"])
 def test_arguments_cannot_be_changed_afterwards(name: str) -> None:
     loader = sk.Loader(sk.from_sequence(range(9)), batch_size=2)
-    with pytest.raises(sk.InvalidArgument, match=rf"loader\.{name} = 64\): make another one with {name}=64"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=rf"loader\.{name} = 64\): make another one with {name}=64"
+    ):
         setattr(loader, name, 64)
     loader.note = "mine"
     assert len(loader) == 5

@@ -72,7 +72,7 @@ def test_columns_and_arrow_give_the_batch_of_the_records() -> None:
 def test_cu_seqlens_is_filled_up_with_the_number_of_tokens() -> None:
     assert sk.collate.varlen(pad_documents=5)(SAMPLES)["cu_seqlens"].tolist() == [0, 4, 6, 7, 10, 12]
     assert sk.collate.varlen(pad_documents=7)(SAMPLES)["cu_seqlens"].tolist() == [0, 4, 6, 7, 10, 12, 12, 12]
-    with pytest.raises(sk.InvalidArgument, match=r"5 pieces.*pad_documents=4: pass at least 5"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"5 pieces.*pad_documents=4: pass at least 5"):
         sk.collate.varlen(pad_documents=4)(SAMPLES)
 
 
@@ -166,11 +166,11 @@ def test_the_default_collate_is_public() -> None:
 @pytest.mark.parametrize(
     ("records", "error", "message"),
     [
-        ([], sk.InvalidArgument, "at least one sample"),
-        ([{"text": "a"}], sk.InvalidArgument, "the key 'tokens'"),
-        ({"text": ["a"]}, sk.InvalidArgument, "the key 'tokens'"),
-        ([[1, 2]], sk.WrongType, "got a list, sample 0"),
-        ([{"tokens": [1]}, {"tokens": [1], "x": 1}], sk.InvalidArgument, "sample 1 .* differ in 'x'"),
+        ([], sk.errors.InvalidArgument, "at least one sample"),
+        ([{"text": "a"}], sk.errors.InvalidArgument, "the key 'tokens'"),
+        ({"text": ["a"]}, sk.errors.InvalidArgument, "the key 'tokens'"),
+        ([[1, 2]], sk.errors.WrongType, "got a list, sample 0"),
+        ([{"tokens": [1]}, {"tokens": [1], "x": 1}], sk.errors.InvalidArgument, "sample 1 .* differ in 'x'"),
     ],
 )
 def test_wrong_samples_are_refused(records: Any, error: type[Exception], message: str) -> None:
@@ -180,11 +180,11 @@ def test_wrong_samples_are_refused(records: Any, error: type[Exception], message
 
 @pytest.mark.parametrize("pad", [0, -1, 1.5, True, "8"])
 def test_a_wrong_number_of_documents_is_refused(pad: Any) -> None:
-    with pytest.raises((sk.InvalidArgument, sk.WrongType), match="pad_documents"):
+    with pytest.raises((sk.errors.InvalidArgument, sk.errors.WrongType), match="pad_documents"):
         sk.collate.varlen(pad_documents=pad)
 
 
 @pytest.mark.parametrize("key", [None, 3, ["tokens"]])
 def test_a_key_that_is_no_string_is_refused(key: Any) -> None:
-    with pytest.raises(sk.WrongType, match="key="):
+    with pytest.raises(sk.errors.WrongType, match="key="):
         sk.collate.varlen(key=key)

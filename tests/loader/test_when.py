@@ -125,18 +125,18 @@ def test_a_billion_rows_cost_nothing() -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     loader = loader_of(shuffled(9))
-    with pytest.raises(sk.InvalidArgument, match=r"row must be .*\(got -1\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"row must be .*\(got -1\)"):
         loader.when("a", -1)
     for epochs in (-1, range(-2, 1), range(3, -1, -1)):
         if epochs == range(3, -1, -1):
             assert loader.when("a", 0, epochs=epochs) == []
             continue
-        with pytest.raises(sk.InvalidArgument, match="epochs must be"):
+        with pytest.raises(sk.errors.InvalidArgument, match="epochs must be"):
             loader.when("a", 0, epochs=epochs)
     for wrong in ("0", True, 1.0):
-        with pytest.raises(sk.WrongType, match="a range of epochs"):
+        with pytest.raises(sk.errors.WrongType, match="a range of epochs"):
             loader.when("a", 0, epochs=wrong)  # type: ignore[arg-type]  # that is the test
-    with pytest.raises(sk.InvalidArgument, match=r"stream.locate\(token\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"stream.locate\(token\)"):
         sk.Loader(shuffled(9).stream(lanes=1), batch_size=2).when("a", 0)
 
 
@@ -144,7 +144,7 @@ def test_wrong_arguments_are_refused() -> None:
 def test_more_epochs_than_can_be_searched_are_refused_at_once(epochs: int | range) -> None:
     loader = loader_of(sk.from_sequence(range(9), version=1).shuffle(seed=1))
     place = loader.locate(step=0)[0]
-    with pytest.raises(sk.InvalidArgument, match="more than 10,000,000 positions"):
+    with pytest.raises(sk.errors.InvalidArgument, match="more than 10,000,000 positions"):
         loader.when(place.path, place.row, epochs=epochs)
-    with pytest.raises(sk.InvalidArgument, match="64-bit"):
+    with pytest.raises(sk.errors.InvalidArgument, match="64-bit"):
         loader.when(place.path, place.row, epochs=range(1 << 62, (1 << 62) + 2))

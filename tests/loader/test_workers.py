@@ -179,7 +179,7 @@ def test_a_corrupt_record_names_its_file(tmp_path: Path) -> None:
 
 def test_what_cannot_be_sent_is_told() -> None:
     lock = threading.Lock()
-    with pytest.raises(sk.InvalidArgument, match="cannot be sent to worker processes"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cannot be sent to worker processes"):
         iter(sk.Loader(shuffled().map(lambda i: (lock, i)), workers=1))
     with (
         loading(shuffled(), workers=1, collate=lambda records: (threading.Lock(), records)) as loader,
@@ -194,7 +194,7 @@ def test_one_that_is_killed_is_told_with_its_signal() -> None:
         next(run)
         pid = pool_of(loader).workers[0].pid
         os.kill(pid, signal.SIGKILL)
-        with pytest.raises(sk.WorkerDied, match=rf"pid {pid}\) ended by signal SIGKILL"):
+        with pytest.raises(sk.errors.WorkerDied, match=rf"pid {pid}\) ended by signal SIGKILL"):
             list(run)
         # A later run has other workers.
         loader.set_epoch(0)
@@ -215,7 +215,7 @@ def test_one_that_is_killed_is_replaced() -> None:
 def test_a_batch_that_kills_all_who_make_it_is_an_error() -> None:
     with (
         loading(shuffled().map(deadly), workers=1, restart_workers=True) as loader,
-        pytest.raises(sk.WorkerDied),
+        pytest.raises(sk.errors.WorkerDied),
     ):
         list(loader)
 
@@ -239,10 +239,12 @@ def test_one_that_hangs_is_told_with_its_stack(tmp_path: Path) -> None:
     with loading(ds, workers=1, timeout=60) as loader:
         run = up_to_one_that_never_comes(loader, at)
         assert fifo.read_bytes() == b"."
-        with pytest.raises(sk.WorkerHung, match=rf"batch of step {at} .*timeout=0.1(?s:.*)stuck_at_50"):
+        with pytest.raises(
+            sk.errors.WorkerHung, match=rf"batch of step {at} .*timeout=0.1(?s:.*)stuck_at_50"
+        ):
             next(run)
         assert loader.step == at
-        assert issubclass(sk.WorkerHung, TimeoutError)
+        assert issubclass(sk.errors.WorkerHung, TimeoutError)
 
 
 def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
@@ -251,7 +253,7 @@ def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
     ds = sk.open(tmp_path).map(stuck_at_a_line)
     with loading(ds, workers=1, timeout=60, batch_size=2) as loader:
         run = up_to_one_that_never_comes(loader, 2)
-        with pytest.raises(sk.WorkerHung) as caught:
+        with pytest.raises(sk.errors.WorkerHung) as caught:
             next(run)
     assert caught.value.__notes__ == [f"the batch reads from {tmp_path / 'a.txt'}, {tmp_path / 'b.txt'}"]
 
@@ -390,7 +392,7 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
         first = next(run)
         pid = os.fork()
         if not pid:
-            with contextlib.suppress(sk.ForkUnsafe):
+            with contextlib.suppress(sk.errors.ForkUnsafe):
                 next(run)
                 os._exit(1)
             loader.set_epoch(0)

@@ -54,11 +54,11 @@ def test_rows_are_found_where_they_are_drawn() -> None:
 
 
 def test_more_draws_than_a_part_has_are_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"draws 7 samples of part 1, which has 6.*surplus"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"draws 7 samples of part 1, which has 6.*surplus"):
         blend((0.5, 0.5), 14)
-    with pytest.raises(sk.InvalidArgument, match="part 1 has no record"):
+    with pytest.raises(sk.errors.InvalidArgument, match="part 1 has no record"):
         blend((0.5, 0.5), 4, [PARTS[0], sk.from_sequence([])])
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         blend((1.0,), 4, [sk.mix(PARTS, weights=[1, 1], seed=1, stop="never")])
 
 
@@ -71,7 +71,7 @@ def test_a_pipeline_file_has_the_blend(tmp_path: Path) -> None:
     for weights, draws in (((0.7, 0.3), 12), (None, 15)):
         ds = blend(weights, draws, [text_files(tmp_path, name) for name in "ab"])
         ds.save(tmp_path / "blend.json")
-        loaded = sk.load_dataset(tmp_path / "blend.json")
+        loaded = sk.load_pipeline(tmp_path / "blend.json")
         assert loaded.fingerprint == ds.fingerprint
         assert list(loaded) == list(ds)
         again = rebuild(ds.node.describe(None))

@@ -87,7 +87,9 @@ def check_corpus(lengths: list[int], length: int, options: dict[str, Any], *, ne
     documents, extra, fits = corpus(lengths), int(next_token), "method" in options
     ds, total, width = sk.from_sequence(documents), sum(lengths), length + int(next_token)
     if total < (1 if fits else width):
-        with pytest.raises(sk.InvalidArgument, match=f"documents have {total:,} tokens, and a sample takes"):
+        with pytest.raises(
+            sk.errors.InvalidArgument, match=f"documents have {total:,} tokens, and a sample takes"
+        ):
             ds.pack(length, seed=7, jobs=1, next_token=next_token, **options)
         return
     ds = ds.pack(length, seed=7, jobs=1, next_token=next_token, align=["mask"], columns=ALL, **options)
@@ -210,14 +212,14 @@ def test_aligned_arrays_of_floats(tmp_path: Path) -> None:
         windows = ds.windows(2, align=["weight"], jobs=1)
         assert [each["weight"].tolist() for each in windows] == [[0.5, 1.0], [0.25, 2.0]]
         assert same(windows[1], list(windows)[1])
-        with pytest.raises(sk.WrongType, match="integers in 'weight'"):
+        with pytest.raises(sk.errors.WrongType, match="integers in 'weight'"):
             ds.windows(2, key="weight", jobs=1)
 
 
 def test_records_that_are_lists() -> None:
     ds = sk.from_sequence([[1, 2, 3], [], [4, 5]])
     assert [each["tokens"].tolist() for each in ds.windows(2, key=None)] == [[1, 2], [3, 4]]
-    with pytest.raises(sk.WrongType, match="key=None"):
+    with pytest.raises(sk.errors.WrongType, match="key=None"):
         ds.pack(2, seed=1)
 
 
@@ -311,11 +313,11 @@ def test_a_record_that_has_changed() -> None:
     ds = sk.from_sequence(documents).windows(4, jobs=1)
     documents[1] = corpus([3])[0]
     for read in (lambda: ds[2], lambda: list(ds)):
-        with pytest.raises(sk.BadValue, match=r"list> row 1: windows\(\) found 9 tokens .* fewer now"):
+        with pytest.raises(sk.errors.BadValue, match=r"list> row 1: windows\(\) found 9 tokens .* fewer now"):
             read()
     documents[1] = {"text": "none"}
     for read in (lambda: ds[2], lambda: list(ds)):
-        with pytest.raises(sk.MissingColumn, match=r"list> row 1: windows\(\) needs"):
+        with pytest.raises(sk.errors.MissingColumn, match=r"list> row 1: windows\(\) needs"):
             read()
 
 
@@ -325,49 +327,65 @@ def test_holes_have_no_tokens() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"seed": -1}, sk.InvalidArgument, "seed"),
-    ({"seed": None}, sk.WrongType, "seed"),
-    ({"length": 0}, sk.InvalidArgument, "length must be at least 1"),
-    ({"length": 2**40, "method": "best_fit"}, sk.InvalidArgument, "length must be at most 2,147,483,647"),
-    ({"length": 2.5}, sk.WrongType, "length"),
-    ({"length": 1000}, sk.InvalidArgument, "3 documents have 16 tokens, and a sample takes 1,000"),
-    ({"method": "worst_fit"}, sk.InvalidArgument, "'concat' or 'best_fit'"),
-    ({"order": "random"}, sk.InvalidArgument, "'table', 'exchange', 'megatron'"),
-    ({"long": "cut"}, sk.InvalidArgument, "'split', 'truncate' or 'drop'"),
-    ({"long": "drop"}, sk.InvalidArgument, "long= .*method='best_fit'"),
-    ({"most": 3}, sk.InvalidArgument, "most= .*method='best_fit'"),
-    ({"method": "best_fit", "order": "table"}, sk.InvalidArgument, "order= .*method='concat'"),
-    ({"method": "best_fit", "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "fim= .*method='concat'"),
+    ({"seed": -1}, sk.errors.InvalidArgument, "seed"),
+    ({"seed": None}, sk.errors.WrongType, "seed"),
+    ({"length": 0}, sk.errors.InvalidArgument, "length must be at least 1"),
+    (
+        {"length": 2**40, "method": "best_fit"},
+        sk.errors.InvalidArgument,
+        "length must be at most 2,147,483,647",
+    ),
+    ({"length": 2.5}, sk.errors.WrongType, "length"),
+    ({"length": 1000}, sk.errors.InvalidArgument, "3 documents have 16 tokens, and a sample takes 1,000"),
+    ({"method": "worst_fit"}, sk.errors.InvalidArgument, "'concat' or 'best_fit'"),
+    ({"order": "random"}, sk.errors.InvalidArgument, "'table', 'exchange', 'megatron'"),
+    ({"long": "cut"}, sk.errors.InvalidArgument, "'split', 'truncate' or 'drop'"),
+    ({"long": "drop"}, sk.errors.InvalidArgument, "long= .*method='best_fit'"),
+    ({"most": 3}, sk.errors.InvalidArgument, "most= .*method='best_fit'"),
+    ({"method": "best_fit", "order": "table"}, sk.errors.InvalidArgument, "order= .*method='concat'"),
+    (
+        {"method": "best_fit", "fim": sk.Fim(0.5, 1, 2, 3)},
+        sk.errors.InvalidArgument,
+        "fim= .*method='concat'",
+    ),
     (
         {"method": "best_fit", "long": "drop", "length": 1},
-        sk.InvalidArgument,
+        sk.errors.InvalidArgument,
         "more than 1: take long='split'",
     ),
-    ({"method": "best_fit", "most": 0}, sk.InvalidArgument, "most must be at least 1"),
-    ({"samples": 3}, sk.InvalidArgument, "order='megatron'"),
-    ({"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "Megatron's"),
-    ({"order": "megatron", "samples": 10**30}, sk.InvalidArgument, "samples must be below"),
-    ({"order": "megatron", "samples": 2, "seed": 2**32}, sk.InvalidArgument, "Megatron's order must be 0 to"),
-    ({"fim": 0.5}, sk.WrongType, "sk.Fim"),
-    ({"fim": sk.Fim(0.5, 1, 2, 3), "positions": "document"}, sk.InvalidArgument, "positions='piece'"),
-    ({"labels": True}, sk.InvalidArgument, "'within', 'across'"),
-    ({"positions": "token"}, sk.InvalidArgument, "'piece' or 'document'"),
-    ({"next_token": 1}, sk.WrongType, "next_token"),
-    ({"pad": "x"}, sk.WrongType, "pad"),
-    ({"pad": 2**63}, sk.InvalidArgument, r"pad must be below 2\*\*63"),
-    ({"key": 3}, sk.WrongType, "key="),
-    ({"key": "ids"}, sk.MissingColumn, "'ids'"),
-    ({"key": None, "align": ["mask"]}, sk.InvalidArgument, "key=None"),
-    ({"align": "mask"}, sk.WrongType, "align="),
-    ({"align": [3]}, sk.WrongType, "align="),
-    ({"align": ["mask", "mask"]}, sk.InvalidArgument, "'mask' twice"),
-    ({"align": ["positions"]}, sk.InvalidArgument, "makes a column 'positions' itself"),
-    ({"align": ["other"]}, sk.MissingColumn, "'other'"),
-    ({"columns": []}, sk.InvalidArgument, "one name at least"),
-    ({"columns": "tokens"}, sk.WrongType, "columns="),
-    ({"columns": ["text"]}, sk.InvalidArgument, "no column 'text'"),
-    ({"columns": ["labels"]}, sk.InvalidArgument, "labels='within'"),
-    ({"jobs": 0}, sk.InvalidArgument, "jobs"),
+    ({"method": "best_fit", "most": 0}, sk.errors.InvalidArgument, "most must be at least 1"),
+    ({"samples": 3}, sk.errors.InvalidArgument, "order='megatron'"),
+    (
+        {"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)},
+        sk.errors.InvalidArgument,
+        "Megatron's",
+    ),
+    ({"order": "megatron", "samples": 10**30}, sk.errors.InvalidArgument, "samples must be below"),
+    (
+        {"order": "megatron", "samples": 2, "seed": 2**32},
+        sk.errors.InvalidArgument,
+        "Megatron's order must be 0 to",
+    ),
+    ({"fim": 0.5}, sk.errors.WrongType, "sk.Fim"),
+    ({"fim": sk.Fim(0.5, 1, 2, 3), "positions": "document"}, sk.errors.InvalidArgument, "positions='piece'"),
+    ({"labels": True}, sk.errors.InvalidArgument, "'within', 'across'"),
+    ({"positions": "token"}, sk.errors.InvalidArgument, "'piece' or 'document'"),
+    ({"next_token": 1}, sk.errors.WrongType, "next_token"),
+    ({"pad": "x"}, sk.errors.WrongType, "pad"),
+    ({"pad": 2**63}, sk.errors.InvalidArgument, r"pad must be below 2\*\*63"),
+    ({"key": 3}, sk.errors.WrongType, "key="),
+    ({"key": "ids"}, sk.errors.MissingColumn, "'ids'"),
+    ({"key": None, "align": ["mask"]}, sk.errors.InvalidArgument, "key=None"),
+    ({"align": "mask"}, sk.errors.WrongType, "align="),
+    ({"align": [3]}, sk.errors.WrongType, "align="),
+    ({"align": ["mask", "mask"]}, sk.errors.InvalidArgument, "'mask' twice"),
+    ({"align": ["positions"]}, sk.errors.InvalidArgument, "makes a column 'positions' itself"),
+    ({"align": ["other"]}, sk.errors.MissingColumn, "'other'"),
+    ({"columns": []}, sk.errors.InvalidArgument, "one name at least"),
+    ({"columns": "tokens"}, sk.errors.WrongType, "columns="),
+    ({"columns": ["text"]}, sk.errors.InvalidArgument, "no column 'text'"),
+    ({"columns": ["labels"]}, sk.errors.InvalidArgument, "labels='within'"),
+    ({"jobs": 0}, sk.errors.InvalidArgument, "jobs"),
 ]
 
 
@@ -385,11 +403,11 @@ def test_wrong_children() -> None:
         lambda some: some.pack(4, seed=1),
     ]
     for call in calls:
-        with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+        with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
             call(ds.shuffle(1))
-        with pytest.raises(sk.EndlessDataset, match="take"):
+        with pytest.raises(sk.errors.EndlessDataset, match="take"):
             call(sk.mix([ds, ds], stop="never", seed=1).epoch(0))
-        with pytest.raises(sk.InvalidArgument, match="0 documents have 0 tokens"):
+        with pytest.raises(sk.errors.InvalidArgument, match="0 documents have 0 tokens"):
             call(ds.take(0))
 
 
@@ -443,7 +461,7 @@ def test_other_nodes_over_packed_samples() -> None:
         pickle.loads(pickle.dumps(ds.epoch(1)))[n - 1]["tokens"].tolist()
         == ds.epoch(1)[n - 1]["tokens"].tolist()
     )
-    with pytest.raises(sk.InvalidArgument, match="made of several"):
+    with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
         ds.plan(np.arange(2)).origins()
 
 
@@ -493,9 +511,9 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path, monkeypatch: py
     plan.advise()
     whole = [(place.offset, place.offset + place.length) for places in plan.locate() for place in places]
     assert all(any(a <= first and last <= b for a, b in seen) for first, last in whole)
-    with pytest.raises(sk.MissingColumn, match="'mask'"):
+    with pytest.raises(sk.errors.MissingColumn, match="'mask'"):
         tokens.pack(4, seed=1, align=["mask"])
-    with pytest.raises(sk.InvalidArgument, match="pad=70000 does not fit uint16"):
+    with pytest.raises(sk.errors.InvalidArgument, match="pad=70000 does not fit uint16"):
         tokens.pack(4, seed=1, pad=70000)
 
 
@@ -570,7 +588,7 @@ def test_the_description_is_the_golden_one() -> None:
 
 def test_samples_of_one_epoch_are_chosen_by_content() -> None:
     ds = packed([5, 9, 2])
-    with pytest.raises(sk.InvalidArgument, match=r"put it before shuffle, pack, .* with epoch\(e\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"put it before shuffle, pack, .* with epoch\(e\)"):
         ds.filter(bool)
     chosen = ds.epoch(1).filter(lambda sample: sample["tokens"][0] % 2 == 0, version=1)
     assert [list(each["tokens"]) for each in chosen] == [
@@ -594,7 +612,7 @@ def test_too_little_memory_for_megatrons_order(monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     monkeypatch.setattr(megatron_order, "build_indexes", no_memory)
-    with pytest.raises(sk.InvalidArgument, match=r"not enough memory .* take fewer samples"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"not enough memory .* take fewer samples"):
         packed([5, 9, 2], order="megatron", samples=9)
 
 
@@ -625,5 +643,5 @@ def test_a_damaged_pipeline_file_is_refused(tmp_path: Path, old: str, new: str) 
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(sk.CorruptState, match=r"nodes\[1\] \(pack\)"):
-        sk.load_dataset(path, sequences={"builtins.list": corpus([5, 9, 2])})
+    with pytest.raises(sk.errors.CorruptState, match=r"nodes\[1\] \(pack\)"):
+        sk.load_pipeline(path, sequences={"builtins.list": corpus([5, 9, 2])})

@@ -140,11 +140,11 @@ def test_progress_ends_with_all_documents(tmp_path: Path) -> None:
 
 def test_rows_that_change_or_are_no_documents_are_refused(tmp_path: Path) -> None:
     data, _ = opened(tmp_path, [5])
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         packing_columns(data.shuffle(1).node)
     assert has_documents(data.node)
     assert not has_documents(data.map(longer_than_two).node)
-    with pytest.raises(sk.InvalidArgument, match="documents of token files"):
+    with pytest.raises(sk.errors.InvalidArgument, match="documents of token files"):
         packing_columns(sk.from_sequence([1, 2]).node, most_in_memory=0)
 
 
@@ -154,11 +154,11 @@ def test_lengths_are_those_of_documents_in_a_fixed_order(tmp_path: Path) -> None
     assert held.tolist() == lengths
     assert data.lengths is held
     assert data[:0].lengths.tolist() == []
-    with pytest.raises(sk.InvalidArgument, match=r"before map\(\) .* key= names"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"before map\(\) .* key= names"):
         _ = data.map(longer_than_two).lengths
-    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
         _ = data.shuffle(3).lengths
-    with pytest.raises(sk.InvalidArgument, match="documents of token files"):
+    with pytest.raises(sk.errors.InvalidArgument, match="documents of token files"):
         _ = sk.from_sequence([[1, 2]]).lengths
 
 

@@ -132,7 +132,7 @@ def test_a_record_without_a_flat_list_of_integers_is_named(
     tmp_path: Path, values: Sequence[Any], row: int, found: str
 ) -> None:
     path = jsonl(tmp_path / "a.jsonl", values)
-    with pytest.raises(sk.WrongType) as caught:
+    with pytest.raises(sk.errors.WrongType) as caught:
         row_lengths(sk.open(path).node, "ids")
     assert f"{path} row {row}: pack() needs a flat list of integers in 'ids' (got " in str(caught.value)
     assert found in str(caught.value)
@@ -141,23 +141,23 @@ def test_a_record_without_a_flat_list_of_integers_is_named(
 def test_nulls_in_tables_are_named(tmp_path: Path) -> None:
     for number, (documents, row) in enumerate([([[1], [2], None], 2), ([[1], [], [2, None, 3]], 2)]):
         path = parquet(tmp_path / f"{number}.parquet", documents)  # type: ignore[arg-type]
-        with pytest.raises(sk.WrongType, match=rf"{path} row {row}: .*null"):
+        with pytest.raises(sk.errors.WrongType, match=rf"{path} row {row}: .*null"):
             row_lengths(sk.open(path).node, "ids")
     texts = parquet(tmp_path / "texts.parquet", [["a"]], pa.list_(pa.string()))  # type: ignore[list-item]
-    with pytest.raises(sk.WrongType, match=r"row 0: .*a column of type list<\w+: string>"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 0: .*a column of type list<\w+: string>"):
         row_lengths(sk.open(texts).node, "ids")
-    with pytest.raises(sk.WrongType, match="a column of type int64"):
+    with pytest.raises(sk.errors.WrongType, match="a column of type int64"):
         row_lengths(sk.open(texts).node, "n")
 
 
 def test_a_name_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(sk.MissingColumn, match="did you mean 'ids'"):
+    with pytest.raises(sk.errors.MissingColumn, match="did you mean 'ids'"):
         row_lengths(sk.open(parquet(tmp_path / "a.parquet")).node, "idss")
     path = jsonl(tmp_path / "a.jsonl", [[1], [2]])
     path.write_text(path.read_text() + '{"other": 1}\n')
-    with pytest.raises(sk.MissingColumn, match=r"a\.jsonl row 2: pack\(\) needs the list 'ids': "):
+    with pytest.raises(sk.errors.MissingColumn, match=r"a\.jsonl row 2: pack\(\) needs the list 'ids': "):
         row_lengths(sk.open(path).node, "ids")
-    with pytest.raises(sk.WrongType, match=r"row 0: .*a list.*key=None"):
+    with pytest.raises(sk.errors.WrongType, match=r"row 0: .*a list.*key=None"):
         row_lengths(sk.from_sequence(DOCUMENTS).node, "tokens")
 
 
@@ -166,21 +166,23 @@ def test_aligned_lists_must_be_as_long(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     ds = sk.open(tmp_path / "a.parquet")
     assert row_lengths(ds.node, "ids", align=("mask",)).dtypes == (("ids", "int64"), ("mask", "int64"))
-    with pytest.raises(sk.WrongType, match=r"row 1: pack\(\) needs as many .* in 'bad' as .* 1 \(got 2\)"):
+    with pytest.raises(
+        sk.errors.WrongType, match=r"row 1: pack\(\) needs as many .* in 'bad' as .* 1 \(got 2\)"
+    ):
         row_lengths(ds.node, "ids", align=("mask", "bad"))
 
 
 def test_types_without_a_common_one() -> None:
     ds = sk.from_sequence([np.array([1], np.uint64), np.array([1], np.int64)])
-    with pytest.raises(sk.WrongType, match=r"no integer type holds arrays of int64 and uint64"):
+    with pytest.raises(sk.errors.WrongType, match=r"no integer type holds arrays of int64 and uint64"):
         row_lengths(ds.node, None)
 
 
 def test_datasets_that_have_no_lengths() -> None:
     ds = sk.from_sequence(DOCUMENTS)
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         row_lengths(sk.mix([ds, ds], seed=1, stop="never").node, None)
-    with pytest.raises(sk.InvalidArgument, match=r"pack\(\) needs rows .* put it before shuffle"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"pack\(\) needs rows .* put it before shuffle"):
         row_lengths(ds.shuffle(seed=1).node, None)
     assert row_lengths(ds.shuffle(seed=1, fixed=True).node, None).lengths.sum() == sum(LENGTHS)
 

@@ -46,7 +46,7 @@ def test_a_description_of_too_many_nodes_is_refused() -> None:
 def test_two_hundred_shuffles_are_saved_and_loaded(tmp_path: Path) -> None:
     ds = shuffled(200)
     ds.save(tmp_path / "order.json")
-    loaded = sk.load_dataset(tmp_path / "order.json", sequences={"digits": range(10)})
+    loaded = sk.load_pipeline(tmp_path / "order.json", sequences={"digits": range(10)})
     assert (loaded.fingerprint, list(loaded)) == (ds.fingerprint, list(ds))
 
 
@@ -57,4 +57,4 @@ def test_a_pipeline_file_of_endless_depth_is_refused(tmp_path: Path) -> None:
     chain = [{**last, "node": number, "child": number - 1} for number in range(1, 3000)]
     (tmp_path / "deep.json").write_text(json.dumps({**document, "nodes": [source, *chain]}))
     with pytest.raises(InvalidArgument, match="211 steps deep, and 210 are the most"):
-        sk.load_dataset(tmp_path / "deep.json", sequences={"digits": range(10)})
+        sk.load_pipeline(tmp_path / "deep.json", sequences={"digits": range(10)})

@@ -148,7 +148,7 @@ def check_alike(here: sk.Dataset, root: str, there: sk.Dataset, other: str) -> N
 def keys_of(ds: sk.Dataset) -> list[Any] | None:
     try:
         return list(ds.keys())
-    except sk.InvalidArgument:
+    except sk.errors.InvalidArgument:
         return None
 
 

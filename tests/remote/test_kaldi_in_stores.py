@@ -67,7 +67,7 @@ def test_a_file_is_opened_as_a_whole_or_at_a_byte(store: CountingStore) -> None:
         assert (file.binary, file.read()) == (False, b"")
     with pytest.raises(sk.DataNotFound, match=r"nothing\.ark"):
         kaldi.open_rx(f"{store.mount}/nothing.ark")
-    with pytest.raises(sk.CorruptTable, match="the file has"):
+    with pytest.raises(sk.errors.CorruptTable, match="the file has"):
         kaldi.open_rx(f"{store.mount}/feats.ark:99999")
 
 
@@ -153,10 +153,10 @@ def test_options_of_a_script_reach_the_addresses_in_its_lines(
         with kaldi.MappedReader(f"scp:{path}", names, "matrix", storage_options=options) as mapped:
             assert np.array_equal(mapped["utt2"], MATRICES["utt05"])
     for kind in (kaldi.SequentialReader, kaldi.RandomAccessReader):
-        with pytest.raises(sk.InvalidArgument, match="is neither: leave it out"):
+        with pytest.raises(sk.errors.InvalidArgument, match="is neither: leave it out"):
             kind(f"ark:{tmp_path}/names", "token", storage_options=options)
     local = f"ark:{tmp_path}/names"
-    with pytest.raises(sk.InvalidArgument, match="is neither: leave it out"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is neither: leave it out"):
         kaldi.MappedReader(local, local, "token", storage_options=options)
 
 
@@ -221,11 +221,11 @@ def test_the_options_of_a_store_are_arguments(bucket: Bucket, store: CountingSto
         with kaldi.SequentialReader(spec, "matrix", **options) as reader:
             assert same(reader, MATRICES)
         assert same(sk.open(spec, storage=sk.Storage(options=bucket.options)), MATRICES)
-    with pytest.raises(sk.InvalidArgument, match="endpoint"):
+    with pytest.raises(sk.errors.InvalidArgument, match="endpoint"):
         kaldi.open_rx(f"{bucket.url}/feats.ark", storage_options={"endpiont": "http://x"})
 
 
 @pytest.mark.parametrize("name", ["feats.ark:6", "gunzip -c feats.gz |", "-"])
 def test_options_for_what_is_no_file_of_a_store_are_refused(name: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match="is for addresses"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is for addresses"):
         kaldi.open_rx(name, storage_options={"anonymous": True})

@@ -71,7 +71,7 @@ def test_the_same_content_at_another_commit_has_the_same_placeholder(tmp_path: P
     "text", [b'{"seekable_hub":1,', b'{"seekable_hub":1,"path":"b","size":1,"etag":""}', b"{}"]
 )
 def test_a_damaged_placeholder_is_told(tmp_path: Path, text: bytes) -> None:
-    with pytest.raises(sk.UnsupportedFormat, match="was moved or damaged: remove it"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="was moved or damaged: remove it"):
         read_placeholder(remote(tmp_path).placeholder, text)
 
 
@@ -80,10 +80,10 @@ def test_a_placeholder_that_was_moved_is_told(tmp_path: Path) -> None:
     write_placeholders([file])
     lines = tmp_path / "a.jsonl"
     shutil.copy(file.placeholder, lines)
-    with pytest.raises(sk.UnsupportedFormat, match="was moved or damaged"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="was moved or damaged"):
         sk.open(lines)
     moved = tmp_path / "a.parquet"
     os.rename(file.placeholder, moved)
     assert json.loads(moved.read_bytes())["path"] == "data/a.parquet"
-    with pytest.raises(sk.UnsupportedFormat, match="was moved or damaged"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="was moved or damaged"):
         sk.open(moved)

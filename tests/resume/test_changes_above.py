@@ -91,7 +91,9 @@ def test_a_changed_or_missing_file_is_named(tmp_path: Path) -> None:
 def test_rows_that_another_filter_kept_are_not_guessed(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", range(30))
     state = after(2, sk.open(tmp_path).filter(keep))[0].state_dict()
-    with pytest.raises(sk.InvalidArgument, match=r"20 rows that a filter had chosen.*let a stream filter"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"20 rows that a filter had chosen.*let a stream filter"
+    ):
         loader_of(sk.open(tmp_path).filter(keep_others)).load_state_dict(state, resume="rows")
 
 
@@ -143,7 +145,9 @@ def test_a_sorted_epoch_goes_on_where_files_were_added(tmp_path: Path) -> None:
     assert [record["n"] for record in [*first, *rest]][:50] == epoch
     assert rest[50 - len(first) :] == list(now.epoch(1))
     another = sk.open(data).map(tagged).sort("n", reverse=True)
-    with pytest.raises(sk.InvalidArgument, match=r"50 rows that a sort had chosen.*ds.sort\(fn, save=\)"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"50 rows that a sort had chosen.*ds.sort\(fn, save=\)"
+    ):
         loader_of(another).load_state_dict(loader.state_dict(), resume="rows")
     saved = loader_of(another, epochs=2)
     assert sk.load_state(tmp_path, saved, resume="rows")
@@ -155,7 +159,7 @@ def test_items_whose_numbers_have_changed_need_a_file_of_rows(tmp_path: Path) ->
     write(data, "a.jsonl", range(30))
     state = after(2, sk.open(data).flatten(parts).shuffle(seed=1))[0].state_dict()
     with pytest.raises(
-        sk.InvalidArgument, match=r"30 rows that a flatten had chosen.*ds.flatten\(fn, save=\)"
+        sk.errors.InvalidArgument, match=r"30 rows that a flatten had chosen.*ds.flatten\(fn, save=\)"
     ):
         loader_of(sk.open(data).flatten(parts_by_two)).load_state_dict(state, resume="rows")
     with pytest.raises(sk.StateMismatch, match="what was flatten"):
@@ -201,10 +205,10 @@ def test_a_filter_may_change_if_the_rows_that_it_kept_have_a_file(tmp_path: Path
     assert sorted(record["n"] for record in [*first, *rest[:12]]) == [n for n in range(30) if n % 3]
     assert rest[12:] == list(now.epoch(1))
     old.write_bytes(old.read_bytes()[:-8] + bytes(8))
-    with pytest.raises(sk.CorruptState, match=r"old\.u64.*something else changed it"):
+    with pytest.raises(sk.errors.CorruptState, match=r"old\.u64.*something else changed it"):
         sk.load_state(tmp_path, loader_of(now, epochs=2), resume="rows")
     old.unlink()
-    with pytest.raises(sk.InvalidArgument, match=r"20 rows that a filter had chosen"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"20 rows that a filter had chosen"):
         sk.load_state(tmp_path, loader_of(now, epochs=2), resume="rows")
 
 
@@ -324,7 +328,7 @@ def test_an_order_above_a_mixture_is_refused() -> None:
     mixed = sk.mix([source("a", 9), source("b", 9)], weights=[1, 1], seed=1)
     state = after(1, mixed.shuffle(seed=1))[0].state_dict()
     for dataset in (mixed, source("a", 9)):
-        with pytest.raises(sk.InvalidArgument, match=r"shuffle stands above a mixture.*, then mix"):
+        with pytest.raises(sk.errors.InvalidArgument, match=r"shuffle stands above a mixture.*, then mix"):
             loader_of(dataset).load_state_dict(state, resume="rows")
 
 
@@ -346,12 +350,12 @@ def test_a_description_that_was_changed_is_refused() -> None:
     state = loader.state_dict()
     other = loader_of(source("other", 20)).state_dict()["pipeline"]
     again = loader_of(source("a", 20))
-    with pytest.raises(sk.CorruptState, match="one of them is of another run"):
+    with pytest.raises(sk.errors.CorruptState, match="one of them is of another run"):
         again.load_state_dict({**state, "pipeline": other}, resume="rows")
     for torn in (state["pipeline"][:-9], "", "[]", "{}", '{"files":[],"nodes":[{"kind":"concat","of":[0]}]}'):
-        with pytest.raises(sk.CorruptState, match="'pipeline' is not a description"):
+        with pytest.raises(sk.errors.CorruptState, match="'pipeline' is not a description"):
             again.load_state_dict({**state, "pipeline": torn}, resume="rows")
-    with pytest.raises(sk.CorruptState, match="'pipeline' must be a string"):
+    with pytest.raises(sk.errors.CorruptState, match="'pipeline' must be a string"):
         again.load_state_dict({**state, "pipeline": {}}, resume="rows")
     assert again.step == 0
 
@@ -429,7 +433,7 @@ def test_a_sampler_of_positions_refuses() -> None:
     from seekable.integrations.torch import BatchSampler
 
     sampler = BatchSampler(source("a", 20).shuffle(seed=1), batch_size=4)
-    with pytest.raises(sk.InvalidArgument, match=r"use sk\.Loader"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"use sk\.Loader"):
         sampler.load_state_dict(loader.state_dict(), resume="rows")
 
 
@@ -512,5 +516,7 @@ def test_a_sample_index_of_a_stream_is_a_state() -> None:
     Batches(loader).next(4)
     assert sk.state_from_sample_index(12, loader_of(stream, batch_size=3)) == loader.state_dict()
     ends = source("a", 30).stream(epochs=1)
-    with pytest.raises(sk.OutOfRange, match="the stream has 30 items in a run, and the sample index is 31"):
+    with pytest.raises(
+        sk.errors.OutOfRange, match="the stream has 30 items in a run, and the sample index is 31"
+    ):
         sk.state_from_sample_index(31, loader_of(ends))

@@ -32,7 +32,7 @@ def made(dataset: sk.Dataset, random: Random) -> list[sk.Loader]:
     world_size, batch = random.choice([1, 1, 2, 3]), random.randint(1, 5)
     try:
         return loaders_of(dataset, world_size, batch)
-    except sk.InvalidArgument:
+    except sk.errors.InvalidArgument:
         return loaders_of(dataset, 1, batch)
 
 
@@ -43,7 +43,7 @@ def resumed(dataset: sk.Dataset, state: dict[str, Any] | None, random: Random) -
     try:
         for loader in loaders:
             loader.load_state_dict(state, resume="rows")
-    except sk.InvalidArgument:
+    except sk.errors.InvalidArgument:
         assert len(loaders) > 1
         loaders = loaders_of(dataset, 1, 2)
         loaders[0].load_state_dict(state, resume="rows")

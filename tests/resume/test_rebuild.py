@@ -116,7 +116,7 @@ def test_each_kind_of_node_has_its_order_again(kind: type[Node], number: int, tm
     standing = kinds_in(description) & UNKNOWN
     if standing:
         (one,) = standing
-        with pytest.raises(sk.InvalidArgument, match=rf"order of {one} .* digest .* module:function"):
+        with pytest.raises(sk.errors.InvalidArgument, match=rf"order of {one} .* digest .* module:function"):
             rebuild(description)
         return
     again = sk.Dataset(rebuild(description))
@@ -144,7 +144,7 @@ def flat(places: Any) -> list[tuple[str, int]]:
 def test_any_pipeline_has_its_order_again(graph: Graph, epoch: int) -> None:
     description = described(graph.dataset)
     if kinds_in(description) & UNKNOWN:
-        with pytest.raises(sk.InvalidArgument, match="cannot be told from a description"):
+        with pytest.raises(sk.errors.InvalidArgument, match="cannot be told from a description"):
             rebuild(description)
         return
     again = sk.Dataset(rebuild(description))
@@ -182,7 +182,7 @@ def test_windows_follow_the_files(tmp_path: Path) -> None:
 def test_the_node_that_stands_in_the_way_is_named() -> None:
     dataset = sk.concat([sk.from_sequence("abc"), sk.from_sequence("def").select([2, 0]).shuffle(seed=1)])
     with pytest.raises(
-        sk.InvalidArgument, match=r"the order of concat\[1\] > shuffle > select cannot be told"
+        sk.errors.InvalidArgument, match=r"the order of concat\[1\] > shuffle > select cannot be told"
     ):
         again_of(described(dataset))
 
@@ -203,7 +203,7 @@ def broken(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_no_description_of_this_version_is_refused(description: dict[str, Any], why: str) -> None:
-    with pytest.raises(sk.CorruptState, match=why):
+    with pytest.raises(sk.errors.CorruptState, match=why):
         rebuild(description)
 
 

@@ -389,7 +389,9 @@ def test_data_in_place_of_a_loader_is_named(tmp_path: Path) -> None:
         partial(sk.save_state, folder),
         partial(sk.load_state, folder),
     ):
-        with pytest.raises(sk.WrongType, match=r"sk\.Loader \(got <Dataset, 9 .* of type Dataset\): wrap"):
+        with pytest.raises(
+            sk.errors.WrongType, match=r"sk\.Loader \(got <Dataset, 9 .* of type Dataset\): wrap"
+        ):
             use(wrong)
     assert not folder.exists()
 

@@ -213,7 +213,7 @@ def test_without_it_the_count_of_samples_counts(corpus: Path, resume: Any) -> No
     whole = list(rows_in(list(stream)))
     stream.load_state_dict({"sample_index": 15})
     assert list(rows_in(list(stream))) == whole[15:]
-    with pytest.raises(sk.WrongType, match="sample_index must be an integer"):
+    with pytest.raises(sk.errors.WrongType, match="sample_index must be an integer"):
         loader.load_state_dict({"sample_index": "15"})
 
 
@@ -229,7 +229,7 @@ def test_a_checkpoint_in_a_file_is_loaded_too(corpus: Path, tmp_path: Path) -> N
     assert sk.load_state(sk.save_state(tmp_path / "states", again), loader)
     assert loader.state_dict() == again.state_dict()
     path.write_text('{"step": 3}')
-    with pytest.raises(sk.CorruptState, match="a state must have 'seekable': 1"):
+    with pytest.raises(sk.errors.CorruptState, match="a state must have 'seekable': 1"):
         sk.load_state(path, loader)
 
 
@@ -413,20 +413,20 @@ BROKEN: Broken = [
         sk.StateMismatch,
         r"names 'other', which the pipeline does not read: it reads '/",
     ),
-    (entry("{}", "a.txt", -1), sk.CorruptState, r"'row_offset' of .* must be at least 0 \(got -1\)"),
+    (entry("{}", "a.txt", -1), sk.errors.CorruptState, r"'row_offset' of .* must be at least 0 \(got -1\)"),
     (
         entry("{}", "a.txt", "1"),
-        sk.CorruptState,
+        sk.errors.CorruptState,
         r"must have 'row_offset', an integer of at least 0 \(got '1'\)",
     ),
-    (entry("{}", "a.txt", [1]), sk.CorruptState, r"must have 'row_offset'"),
-    (entry("{}", None, 1), sk.CorruptState, r"must have 'shard', a string \(got None\)"),
-    (entry(None, "a.txt", 1), sk.CorruptState, r"must have 'spec', a string \(got None\)"),
+    (entry("{}", "a.txt", [1]), sk.errors.CorruptState, r"must have 'row_offset'"),
+    (entry("{}", None, 1), sk.errors.CorruptState, r"must have 'shard', a string \(got None\)"),
+    (entry(None, "a.txt", 1), sk.errors.CorruptState, r"must have 'spec', a string \(got None\)"),
     ({"resume_state": {"datasets": []}}, sk.StateMismatch, r"no entry for .*: add one, with the first shard"),
-    ({"resume_state": {"datasets": ["a"]}}, sk.CorruptState, r"must be an object \(got 'a'\)"),
-    ({"resume_state": {"datasets": 1}}, sk.CorruptState, r"an object with a list 'datasets'"),
-    ({"resume_state": 7}, sk.CorruptState, r"an object with a list 'datasets' .*got 7"),
-    ({"model": 1}, sk.CorruptState, r"a state must have 'seekable': 1 \(got None\)"),
+    ({"resume_state": {"datasets": ["a"]}}, sk.errors.CorruptState, r"must be an object \(got 'a'\)"),
+    ({"resume_state": {"datasets": 1}}, sk.errors.CorruptState, r"an object with a list 'datasets'"),
+    ({"resume_state": 7}, sk.errors.CorruptState, r"an object with a list 'datasets' .*got 7"),
+    ({"model": 1}, sk.errors.CorruptState, r"a state must have 'seekable': 1 \(got None\)"),
 ]
 
 
@@ -500,7 +500,7 @@ def test_a_name_of_two_shards_is_told_with_the_folder_that_distinguishes_them(
 
 def test_a_shard_that_is_there_twice_has_no_row_offset(corpus: Path) -> None:
     loader = loader_of(sk.open([corpus / "a.txt", corpus / "a.txt"]))
-    with pytest.raises(sk.NotResumable, match=r"a\.txt is in it several times"):
+    with pytest.raises(sk.errors.NotResumable, match=r"a\.txt is in it several times"):
         loader.resume_state()
 
 
@@ -521,7 +521,9 @@ def unnatural() -> Iterator[tuple[str, sk.Dataset]]:
 def test_what_is_not_in_natural_order_is_refused(kind: str, data: sk.Dataset) -> None:
     for made in (data, data.stream(lanes=2), sk.mix([data, source("c", 9)], seed=1)):
         loader = loader_of(made)
-        with pytest.raises(sk.NotResumable, match=rf"Keep loader.state_dict\(\).* leave the {kind} out"):
+        with pytest.raises(
+            sk.errors.NotResumable, match=rf"Keep loader.state_dict\(\).* leave the {kind} out"
+        ):
             loader.resume_state()
         spec = loader.sources()[0]["spec"]
         document = entry(spec, "<builtins.list a>", 3)
@@ -530,15 +532,17 @@ def test_what_is_not_in_natural_order_is_refused(kind: str, data: sk.Dataset) ->
             document["resume_state"]["datasets"].append(
                 {"spec": other["spec"], "shard": "c", "row_offset": 3}
             )
-        with pytest.raises(sk.InvalidArgument, match=rf"Leave the {kind} out, .* loader.state_dict\(\)"):
+        with pytest.raises(
+            sk.errors.InvalidArgument, match=rf"Leave the {kind} out, .* loader.state_dict\(\)"
+        ):
             loader.load_state_dict(document)
 
 
 def test_a_node_above_a_mixture_is_refused(corpus: Path) -> None:
     loader = loader_of(sk.mix([sk.open(corpus)], seed=1).shuffle(seed=2))
-    with pytest.raises(sk.NotResumable, match="shuffle stands above a mixture"):
+    with pytest.raises(sk.errors.NotResumable, match="shuffle stands above a mixture"):
         loader.resume_state()
-    with pytest.raises(sk.InvalidArgument, match="shuffle stands above a mixture"):
+    with pytest.raises(sk.errors.InvalidArgument, match="shuffle stands above a mixture"):
         loader.load_state_dict(entry(str(corpus), "a.txt", 3))
 
 
@@ -548,7 +552,7 @@ def test_the_rest_of_an_older_order_has_no_row_offset(corpus: Path) -> None:
     again = loader_of(sk.open(corpus), epochs=2)
     again.load_state_dict(first.state_dict(), resume="rows")
     run = iter(again)
-    with pytest.raises(sk.NotResumable, match="still delivers the rest of an older order"):
+    with pytest.raises(sk.errors.NotResumable, match="still delivers the rest of an older order"):
         again.resume_state()
     for _ in range(3):
         next(run)

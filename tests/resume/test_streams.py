@@ -176,7 +176,9 @@ def ranks_of(made: sk.Stream, world_size: int, folder: Path, **resume: Any) -> l
 def test_ranks_go_on_by_rows_and_other_ranks_exactly(tmp_path: Path) -> None:
     ranks = ranks_of(for_ever(1, 6), 2, tmp_path)
     before = flat([rank.next(3) for rank in ranks])
-    with pytest.raises(sk.CorruptState, match="needs all lanes of the state, and it lacks lane 1 of 4"):
+    with pytest.raises(
+        sk.errors.CorruptState, match="needs all lanes of the state, and it lacks lane 1 of 4"
+    ):
         ranks[0].loader.load_state_dict(changed(ranks[0].loader), resume="rows")
     for rank in ranks:
         sk.save_state(tmp_path, rank.loader)
@@ -245,7 +247,7 @@ def test_an_iterator_refuses_what_went_on_by_rows() -> None:
     Batches(loader).next(3)
     again = sk.Loader(words(2, 6), batch_size=4, collate=list, prefetch=0)
     again.load_state_dict(loader.state_dict(), resume="rows")
-    with pytest.raises(sk.InvalidArgument, match=r"went on by rows: load it into a sk\.Loader"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"went on by rows: load it into a sk\.Loader"):
         iter(words(2, 6)).load_state_dict(again.state_dict())
 
 
@@ -296,5 +298,7 @@ def test_a_stage_of_a_user_goes_on_where_the_new_stream_has_it_too() -> None:
     assert rest
     assert not set(before) & set(rest)
     without = sk.Loader(texts(40).stream(epochs=1), batch_size=4, collate=list, prefetch=0)
-    with pytest.raises(sk.InvalidArgument, match=r"stages that are known here, and 'tests\.every-second'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"stages that are known here, and 'tests\.every-second'"
+    ):
         without.load_state_dict(state, resume="rows")

@@ -134,16 +134,16 @@ def test_a_manifest_may_count_frames_at_another_rate() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"offset": -1}, sk.InvalidArgument, "offset must be a number of seconds, 0 or more"),
-        ({"offset": math.nan}, sk.InvalidArgument, "offset must be .* nan"),
-        ({"duration": math.inf}, sk.InvalidArgument, "duration must be .* inf"),
-        ({"duration": -0.5}, sk.InvalidArgument, "duration must be"),
-        ({"duration": 0}, sk.InvalidArgument, "more than 0 seconds"),
-        ({"offset": "1"}, sk.WrongType, "offset must be a number of seconds .* str"),
-        ({"offset": True}, sk.WrongType, "offset must be"),
-        ({"offset": b"RIFF"}, sk.WrongType, r"returns a decoder.* sk.audio\(\)"),
-        ({"offset": [0] * 99}, sk.WrongType, r"got \[0, 0.{,80} of type list"),
-        ({"short": "pad"}, sk.InvalidArgument, "short must be 'error' or 'keep'"),
+        ({"offset": -1}, sk.errors.InvalidArgument, "offset must be a number of seconds, 0 or more"),
+        ({"offset": math.nan}, sk.errors.InvalidArgument, "offset must be .* nan"),
+        ({"duration": math.inf}, sk.errors.InvalidArgument, "duration must be .* inf"),
+        ({"duration": -0.5}, sk.errors.InvalidArgument, "duration must be"),
+        ({"duration": 0}, sk.errors.InvalidArgument, "more than 0 seconds"),
+        ({"offset": "1"}, sk.errors.WrongType, "offset must be a number of seconds .* str"),
+        ({"offset": True}, sk.errors.WrongType, "offset must be"),
+        ({"offset": b"RIFF"}, sk.errors.WrongType, r"returns a decoder.* sk.audio\(\)"),
+        ({"offset": [0] * 99}, sk.errors.WrongType, r"got \[0, 0.{,80} of type list"),
+        ({"short": "pad"}, sk.errors.InvalidArgument, "short must be 'error' or 'keep'"),
     ],
 )
 def test_a_wrong_argument_is_an_error(
@@ -160,7 +160,7 @@ def test_junk_is_an_error(data: bytes) -> None:
 
 
 def test_an_object_without_bytes_is_an_error() -> None:
-    with pytest.raises(sk.WrongType, match="got an object of type dict"):
+    with pytest.raises(sk.errors.WrongType, match="got an object of type dict"):
         sk.audio()({})
 
 

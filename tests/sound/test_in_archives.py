@@ -65,7 +65,7 @@ def test_a_file_that_is_cut_off_is_a_corrupt_record(tmp_path: Path) -> None:
 def test_a_pipeline_file_holds_the_decoders(tmp_path: Path, decode: Any) -> None:
     ds = sk.open(archive(tmp_path, a__wav=WAV, a__flac=encoded("FLAC")), decode=decode)
     ds.save(tmp_path / "p.json")
-    again = sk.load_dataset(tmp_path / "p.json")
+    again = sk.load_pipeline(tmp_path / "p.json")
     assert again.fingerprint == ds.fingerprint
     assert again[0].keys() == ds[0].keys()
     assert all((again[0][field][0] == ds[0][field][0]).all() for field in ("wav", "flac"))
@@ -77,8 +77,8 @@ def test_a_damaged_decoder_in_a_pipeline_file_is_an_error(tmp_path: Path, change
     text = (tmp_path / "p.json").read_text(encoding="utf-8")
     assert '"offset": 1.0' in text
     (tmp_path / "p.json").write_text(text.replace('"offset": 1.0', changed), encoding="utf-8")
-    with pytest.raises(sk.CorruptState, match="offset must be"):
-        sk.load_dataset(tmp_path / "p.json")
+    with pytest.raises(sk.errors.CorruptState, match="offset must be"):
+        sk.load_pipeline(tmp_path / "p.json")
 
 
 def test_a_missing_package_is_named_at_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

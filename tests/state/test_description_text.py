@@ -45,5 +45,5 @@ def test_a_text_is_canonical() -> None:
     ],
 )
 def test_what_is_no_description_is_refused(text: str) -> None:
-    with pytest.raises(sk.CorruptState, match="'pipeline' is not a description as state_dict"):
+    with pytest.raises(sk.errors.CorruptState, match="'pipeline' is not a description as state_dict"):
         PipelineDescription.parse(text)

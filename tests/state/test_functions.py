@@ -91,7 +91,7 @@ def test_what_has_a_name_enters_by_it(fn: Callable[..., Any], described: dict[st
     ],
 )
 def test_what_has_no_name_needs_a_version(fn: Callable[..., Any]) -> None:
-    with pytest.raises(sk.InvalidArgument, match="version="):
+    with pytest.raises(sk.errors.InvalidArgument, match="version="):
         describe_function(fn, None)
     assert describe_function(fn, 3)["version"] == 3
 

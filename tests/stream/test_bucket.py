@@ -123,7 +123,7 @@ def test_sums_are_the_same_in_every_python() -> None:
     ],
 )
 def test_arguments_that_break_a_rule_are_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=told):
+    with pytest.raises(sk.errors.InvalidArgument, match=told):
         bucketed([1.0], **given)
 
 

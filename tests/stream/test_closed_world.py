@@ -140,7 +140,7 @@ def test_tokens_rebuild_their_items(kind: type, number: int) -> None:
         stream = BUILDERS[kind][number](SOME, lanes)
         for token, item in delivered(stream):
             if not stream.indexed:
-                with pytest.raises(sk.BadToken):
+                with pytest.raises(sk.errors.BadToken):
                     stream[token]
                 continue
             check_same([(token, stream[token])], [(token, item)])
@@ -153,7 +153,7 @@ def test_estimated_boundaries_are_those_of_the_model() -> None:
         stream = ESTIMATED(SOME, lanes)
         check_same(delivered(stream), model.slots(stream)[0])
         check_cuts(stream)
-        with pytest.raises(sk.NothingPassed, match="nothing comes out of"):
+        with pytest.raises(sk.errors.NothingPassed, match="nothing comes out of"):
             next(iter(ESTIMATED(0, lanes)))
 
 

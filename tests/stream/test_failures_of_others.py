@@ -174,7 +174,7 @@ def test_lhotse_what_cannot_be_resumed_says_so_when_it_is_saved() -> None:
     ):
         iterator = iter(stream)
         next(iterator)
-        with pytest.raises(sk.NotResumable, match=named):
+        with pytest.raises(sk.errors.NotResumable, match=named):
             iterator.state_dict()
     check_cuts(sk.from_iterable(Stateful, version=1).filter(is_odd).batch(2))
 

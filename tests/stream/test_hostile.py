@@ -73,7 +73,7 @@ def test_an_error_of_a_function_says_where(name: str) -> None:
     # It does not pass for an end, and there is no state in the middle of an item.
     with pytest.raises(ZeroDivisionError):
         next(iterator)
-    with pytest.raises(sk.NotResumable, match=r"failed after \d+ items \(ZeroDivisionError"):
+    with pytest.raises(sk.errors.NotResumable, match=r"failed after \d+ items \(ZeroDivisionError"):
         iterator.state_dict()
 
 
@@ -195,7 +195,7 @@ def test_an_interrupt_is_no_end() -> None:
     iterator = iter(numbers().map(interrupted))
     with pytest.raises(KeyboardInterrupt):
         list(iterator)
-    with pytest.raises(sk.NotResumable):
+    with pytest.raises(sk.errors.NotResumable):
         iterator.state_dict()
 
 
@@ -273,13 +273,13 @@ def test_documents_of_several_types_lose_no_digit() -> None:
 )
 def test_documents_that_cannot_be_packed_are_refused(documents: Any, given: Any, told: str) -> None:
     stream = sk.from_sequence(documents, version=1).stream(epochs=1).pack(4, **given)
-    with pytest.raises(sk.InvalidArgument, match=told):
+    with pytest.raises(sk.errors.InvalidArgument, match=told):
         list(stream)
 
 
 def test_a_document_that_is_refused_is_named() -> None:
     stream = sk.from_sequence([[1], [2], [0.5]], version=1).stream(epochs=1).pack(9)
-    with pytest.raises(sk.InvalidArgument) as caught:
+    with pytest.raises(sk.errors.InvalidArgument) as caught:
         list(stream)
     assert "token 2" in caught.value.__notes__[0]
 
@@ -287,7 +287,7 @@ def test_a_document_that_is_refused_is_named() -> None:
 @pytest.mark.parametrize("cost", [-1, float("nan"), float("inf"), None, "heavy"])
 def test_costs_that_are_none_are_refused(cost: Any) -> None:
     stream = numbers().bucket(lambda _: cost, max_cost=9, boundaries=[5], seed=1)
-    with pytest.raises(sk.InvalidArgument, match="cost must be a finite number"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cost must be a finite number"):
         list(stream)
 
 
@@ -321,5 +321,5 @@ def test_what_has_ended_is_not_asked_again_after_a_resume() -> None:
     ],
 )
 def test_a_stream_beyond_64_bits_is_refused(given: dict[str, int], rule: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=rule):
+    with pytest.raises(sk.errors.InvalidArgument, match=rule):
         sk.from_sequence(range(3)).stream(**given)

@@ -52,11 +52,13 @@ def test_without_a_state_nothing_can_be_resumed_and_that_is_told_at_once() -> No
     assert (stream.checkpointable, stream.constant_time, stream.indexed) == (False, False, False)
     iterator = iter(stream)
     next(iterator)
-    with pytest.raises(sk.NotResumable, match=r"from_iterable\(.*counted\).*state_dict\(\).*replay=True"):
+    with pytest.raises(
+        sk.errors.NotResumable, match=r"from_iterable\(.*counted\).*state_dict\(\).*replay=True"
+    ):
         iterator.state_dict()
-    with pytest.raises(sk.NotResumable, match="from_iterable"):
+    with pytest.raises(sk.errors.NotResumable, match="from_iterable"):
         iter(stream.map(str).batch(2)).state_dict()
-    with pytest.raises(sk.BadToken, match="replay=True"):
+    with pytest.raises(sk.errors.BadToken, match="replay=True"):
         stream[0, 0]
 
 
@@ -64,7 +66,7 @@ def test_a_state_of_the_iterators_own_is_constant_time() -> None:
     stream = sk.from_iterable(functools.partial(Kept, 10), lanes=2)
     assert (stream.checkpointable, stream.constant_time, stream.indexed) == (True, False, False)
     check_cuts(stream)
-    with pytest.raises(sk.NotResumable, match="items wait in"):
+    with pytest.raises(sk.errors.NotResumable, match="items wait in"):
         iter(stream.shuffle(buffer=3, seed=1)).state_dict()
 
 
@@ -110,10 +112,10 @@ def test_lanes_are_the_functions_own() -> None:
     stream = sk.from_iterable(functools.partial(counted, 7), lanes=3, replay=True)
     assert [item for _, item in delivered(stream)] == [("counted", number) for number in range(7)]
     with pytest.raises(
-        sk.InvalidArgument, match=r"3 lanes need a function that is called as fn\(lane, lanes\)"
+        sk.errors.InvalidArgument, match=r"3 lanes need a function that is called as fn\(lane, lanes\)"
     ):
         sk.from_iterable(list, lanes=3)
-    with pytest.raises(sk.InvalidArgument, match=r"as fn\(\) or as fn\(lane, lanes\)"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"as fn\(\) or as fn\(lane, lanes\)"):
         sk.from_iterable(lambda one: [one])
     assert list(sk.from_iterable(lambda lane, lanes: [(lane, lanes)], lanes=2)) == [(0, 2), (1, 2)]
     assert list(sk.from_iterable(lambda start=3, stop=5: range(start, stop))) == [3, 4]
@@ -130,7 +132,7 @@ def test_less_data_on_replay_is_an_error() -> None:
     calls.items = calls.items[:5]
     with pytest.raises(sk.StateMismatch, match=r"gave 7 items before .* ends after 5 now"):
         next(resumed(stream, state))
-    with pytest.raises(sk.BadToken, match="before its item 6"):
+    with pytest.raises(sk.errors.BadToken, match="before its item 6"):
         stream[0, 6]
 
 
@@ -154,7 +156,7 @@ def test_states_that_json_would_change_are_refused(bad: Any) -> None:
         def state_dict(self) -> Any:
             return bad
 
-    with pytest.raises(sk.WrongType, match=r"state_dict\(\) of Odd"):
+    with pytest.raises(sk.errors.WrongType, match=r"state_dict\(\) of Odd"):
         next(iter(sk.from_iterable(functools.partial(Odd, 3, 0, 1))))
 
 
@@ -198,14 +200,14 @@ def test_errors_say_where_they_came_up() -> None:
     with pytest.raises(OSError, match="no such folder") as caught:
         next(iter(sk.from_iterable(cannot)))
     assert "was to begin" in caught.value.__notes__[0]
-    with pytest.raises(sk.WrongType, match="must return an iterable"):
+    with pytest.raises(sk.errors.WrongType, match="must return an iterable"):
         next(iter(sk.from_iterable(int)))  # type: ignore[arg-type]
 
 
 def test_a_function_needs_a_name() -> None:
-    with pytest.raises(sk.InvalidArgument, match="version="):
+    with pytest.raises(sk.errors.InvalidArgument, match="version="):
         sk.from_iterable(Calls([]))
-    with pytest.raises(sk.WrongType, match="a function is needed"):
+    with pytest.raises(sk.errors.WrongType, match="a function is needed"):
         sk.from_iterable([1, 2])  # type: ignore[arg-type]
 
 
@@ -232,10 +234,10 @@ def test_states_that_were_tampered_with_are_refused() -> None:
     state = through_json(iterator.state_dict())
     for bad in (-1, "1", 2.5):
         state["lanes"]["0"][0]["count"] = bad
-        with pytest.raises(sk.CorruptState):
+        with pytest.raises(sk.errors.CorruptState):
             first_after(stream, state)
     for token in (0, (0,), (1, 0), (0, -1), ("0", 0)):
-        with pytest.raises(sk.BadToken):
+        with pytest.raises(sk.errors.BadToken):
             stream[token]
 
 

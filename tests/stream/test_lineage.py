@@ -37,9 +37,9 @@ def test_descriptions_tell_the_rows_of_tokens_as_the_stages_do(kind: type, numbe
     stream = BUILDERS[kind][number](29, 2)
     described = json.loads(canonical_json(stream.describe()))
     if kind in WITHOUT_ROWS:
-        with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
+        with pytest.raises(sk.errors.InvalidArgument, match="resume='rows'"):
             lineage_of(stream.stage)
-        with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
+        with pytest.raises(sk.errors.InvalidArgument, match="resume='rows'"):
             described_lineage(described)
         return
     alive, told = lineage_of(stream.stage), described_lineage(described)

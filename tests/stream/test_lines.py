@@ -73,7 +73,7 @@ def test_tokens_are_files_and_records(folder: Path) -> None:
         if path.suffix != ".zst":
             assert content[place.offset : place.offset + place.length] == ROWS[row].rstrip(b"\n")
     for token in ((5, 0), (3, 0), (0, 700), (-1, 0), "0", (0,)):
-        with pytest.raises(sk.BadToken):
+        with pytest.raises(sk.errors.BadToken):
             stream[token]
 
 
@@ -105,9 +105,9 @@ def test_compressed_files_need_replay(folder: Path) -> None:
     assert (stream.indexed, stream.checkpointable, stream.constant_time) == (False, False, False)
     iterator = iter(stream)
     next(iterator)
-    with pytest.raises(sk.NotResumable, match=r"sk\.open\(\).*seekable recompress.*replay=True"):
+    with pytest.raises(sk.errors.NotResumable, match=r"sk\.open\(\).*seekable recompress.*replay=True"):
         iterator.state_dict()
-    with pytest.raises(sk.BadToken, match="replay=True"):
+    with pytest.raises(sk.errors.BadToken, match="replay=True"):
         stream[0, 0]
 
 
@@ -170,7 +170,8 @@ def test_damage_comes_after_what_is_before_it(kind: Any, tmp_path: Path) -> None
     iterator = iter(sk.open_stream(path))
     assert [next(iterator) for _ in range(1000)] == RECORDS[:1000]
     with pytest.raises(
-        sk.UnsupportedFormat, match=rf"a\.jsonl\.{kind}' cannot be decompressed .*it ends in the middle"
+        sk.errors.UnsupportedFormat,
+        match=rf"a\.jsonl\.{kind}' cannot be decompressed .*it ends in the middle",
     ):
         list(iterator)
 
@@ -188,28 +189,28 @@ def test_a_corrupt_record_says_where_it_is(tmp_path: Path) -> None:
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "twice.jsonl.gz", gzip.compress(gzip.compress(b"{}")))
-    with pytest.raises(sk.UnsupportedFormat, match="compressed"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="compressed"):
         list(sk.open_stream(tmp_path / "twice.jsonl.gz"))
     write(tmp_path / "array.jsonl.zst", zst_frame(b'[\n{"a": 1},\n{"a": 2}\n]\n'))
-    with pytest.raises(sk.UnsupportedFormat, match="JSON array"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="JSON array"):
         list(sk.open_stream(tmp_path / "array.jsonl.zst"))
 
 
 def test_arguments_are_checked(folder: Path) -> None:
     with pytest.raises(sk.DataNotFound):
         open_stream(folder / "no.jsonl")
-    with pytest.raises(sk.InvalidArgument, match=r"allow_pipes=True"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"allow_pipes=True"):
         open_stream("zcat x |", format="text")
-    with pytest.raises(sk.InvalidArgument, match="no name tells"):
+    with pytest.raises(sk.errors.InvalidArgument, match="no name tells"):
         open_stream("-")
-    with pytest.raises(sk.InvalidArgument, match="more than once"):
+    with pytest.raises(sk.errors.InvalidArgument, match="more than once"):
         open_stream(["-", "-"], format="text")
-    with pytest.raises(sk.InvalidArgument, match="cannot be read again"):
+    with pytest.raises(sk.errors.InvalidArgument, match="cannot be read again"):
         open_stream("-", format="text", replay=True)
-    with pytest.raises(sk.WrongType, match="at least one"):
+    with pytest.raises(sk.errors.WrongType, match="at least one"):
         open_stream([])
     write(folder / "b.txt", b"")
-    with pytest.raises(sk.InvalidArgument, match="one format"):
+    with pytest.raises(sk.errors.InvalidArgument, match="one format"):
         open_stream(folder)
 
 
@@ -217,7 +218,7 @@ def test_commands_run_only_when_allowed_and_resume_with_replay(folder: Path) -> 
     command = f"gzip -dc {folder / '1.jsonl.gz'} |"
     stream = sk.open_stream(command, format="jsonl", allow_pipes=True)
     assert list(stream) == RECORDS[700:1500]
-    with pytest.raises(sk.NotResumable, match="runs it again"):
+    with pytest.raises(sk.errors.NotResumable, match="runs it again"):
         iter(stream).state_dict()
     again = sk.open_stream([command, folder / "0.jsonl"], format="jsonl", allow_pipes=True, replay=True)
     check_cuts(again, cuts=[0, 1, 799, 800, 801, 1500])
@@ -231,7 +232,7 @@ def test_a_file_whose_name_ends_like_a_command_is_a_file(tmp_path: Path) -> None
 
 
 def test_commands_that_fail_or_print_less_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(sk.WorkerDied, match=r"'echo 1; exit 3' failed with exit code 3"):
+    with pytest.raises(sk.errors.WorkerDied, match=r"'echo 1; exit 3' failed with exit code 3"):
         list(sk.open_stream("echo 1; exit 3 |", format="text", allow_pipes=True))
     data = tmp_path / "data"
     data.write_bytes(b"1\n2\n3\n")
@@ -267,12 +268,12 @@ iterator = iter(stream)
 print(json.dumps(next(iterator)))
 try:
     iterator.state_dict()
-except sk.NotResumable as error:
+except sk.errors.NotResumable as error:
     print(error)
 print(len(list(iterator)))
 try:
     list(stream)
-except sk.NotResumable as error:
+except sk.errors.NotResumable as error:
     print(error)
 """
 

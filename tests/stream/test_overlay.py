@@ -91,20 +91,20 @@ def test_holes_are_no_partners() -> None:
 
 def test_partners_that_are_all_holes_end_the_search() -> None:
     stream = speech(2).overlay(NOISE.map(quiet), until_long, partners="endless", prob=1, seed=1)
-    with pytest.raises(sk.NothingPassed, match="drew 10,000 partners in a row"):
+    with pytest.raises(sk.errors.NothingPassed, match="drew 10,000 partners in a row"):
         list(stream)
 
 
 @pytest.mark.parametrize(
     ("partners", "error", "message"),
     [
-        (0, sk.InvalidArgument, "partners must be at least 1"),
-        ((0, 2), sk.InvalidArgument, "partners must be at least 1"),
-        ((3, 1), sk.InvalidArgument, "the least and the most"),
-        ((1, 2, 3), sk.WrongType, "a number, a pair of numbers, or 'endless'"),
-        ("all", sk.WrongType, "a number, a pair of numbers, or 'endless'"),
-        (1.5, sk.WrongType, "partners must be an integer"),
-        ((1, "2"), sk.WrongType, "partners must be an integer"),
+        (0, sk.errors.InvalidArgument, "partners must be at least 1"),
+        ((0, 2), sk.errors.InvalidArgument, "partners must be at least 1"),
+        ((3, 1), sk.errors.InvalidArgument, "the least and the most"),
+        ((1, 2, 3), sk.errors.WrongType, "a number, a pair of numbers, or 'endless'"),
+        ("all", sk.errors.WrongType, "a number, a pair of numbers, or 'endless'"),
+        (1.5, sk.errors.WrongType, "partners must be an integer"),
+        ((1, "2"), sk.errors.WrongType, "partners must be an integer"),
     ],
 )
 def test_a_wrong_number_of_partners_is_an_error(partners: Any, error: type[Exception], message: str) -> None:

@@ -139,12 +139,12 @@ def test_values_of_zero_at_separators_are_those_of_a_list() -> None:
 
 @pytest.mark.parametrize("align", ["mask", 3, {"mask": 0.5}, {"mask": True}, [3], {3: 1}])
 def test_an_align_that_is_neither_keys_nor_values_is_refused(align: Any) -> None:
-    with pytest.raises(sk.WrongType, match="align"):
+    with pytest.raises(sk.errors.WrongType, match="align"):
         packed([[1]], 1, 4, align=align)
 
 
 def test_an_end_that_is_neither_drop_nor_pad_is_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match="end must be 'pad' or 'drop'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="end must be 'pad' or 'drop'"):
         packed([[1]], 1, 4, end="short")
 
 

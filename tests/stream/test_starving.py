@@ -101,7 +101,7 @@ STARVING = {
 
 @pytest.mark.parametrize("name", STARVING)
 def test_a_stream_that_starves_is_an_error(name: str) -> None:
-    with pytest.raises(sk.NothingPassed):
+    with pytest.raises(sk.errors.NothingPassed):
         for _ in STARVING[name].take(1000):
             pass
 
@@ -137,7 +137,7 @@ def test_patience_is_not_lost_too_early(name: str) -> None:
 
 def test_the_message_says_where_and_for_how_long() -> None:
     told = r"nothing passed <Stream.*filter.*> in lane 0 during a whole epoch of its sources \([\d,]+ items\)"
-    with pytest.raises(sk.NothingPassed, match=told):
+    with pytest.raises(sk.errors.NothingPassed, match=told):
         next(iter(endless().filter(nothing)))
 
 
@@ -224,7 +224,7 @@ def test_a_loader_leaves_the_slots_out_and_refuses_whole_batches_of_them() -> No
     made = endless(8, lanes=4).filter(odd)
     batches = sk.Loader(made, batch_size=4, collate=list, prefetch=0, steps=3)
     assert list(batches) == [[1, 3], [5, 7], [1, 3]]
-    with pytest.raises(sk.NothingPassed, match=r"lane 0 of 4 gives nothing.*end='drop'"):
+    with pytest.raises(sk.errors.NothingPassed, match=r"lane 0 of 4 gives nothing.*end='drop'"):
         next(iter(sk.Loader(made, batch_size=4, end="drop", prefetch=0)))
-    with pytest.raises(sk.NothingPassed, match="all lanes of rank 0 of 4 are empty"):
+    with pytest.raises(sk.errors.NothingPassed, match="all lanes of rank 0 of 4 are empty"):
         next(iter(sk.Loader(made, global_batch_size=4, rank=0, world_size=4, prefetch=0)))

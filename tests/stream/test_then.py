@@ -77,13 +77,13 @@ class Undecorated(EveryNth):
 @pytest.mark.parametrize(
     ("stage", "error", "match"),
     [
-        (EveryNth, sk.WrongType, r"not its class: write then\(EveryNth\(\.\.\.\)\)"),
-        (len, sk.WrongType, "derived from seekable.stream.OneInput .*got builtin_function"),
-        (numbers(), sk.WrongType, "derived from seekable.stream.OneInput .*got Stream"),
-        (Undecorated(2), sk.WrongType, "put @dataclass.*above class Undecorated"),
-        (Nameless(2), sk.InvalidArgument, "kind: ClassVar"),
-        (OfTheLibrary(2), sk.InvalidArgument, "'filter' of OfTheLibrary is one of the library's"),
-        (EveryNth(2, source=numbers().stage), sk.InvalidArgument, "has an input already"),
+        (EveryNth, sk.errors.WrongType, r"not its class: write then\(EveryNth\(\.\.\.\)\)"),
+        (len, sk.errors.WrongType, "derived from seekable.stream.OneInput .*got builtin_function"),
+        (numbers(), sk.errors.WrongType, "derived from seekable.stream.OneInput .*got Stream"),
+        (Undecorated(2), sk.errors.WrongType, "put @dataclass.*above class Undecorated"),
+        (Nameless(2), sk.errors.InvalidArgument, "kind: ClassVar"),
+        (OfTheLibrary(2), sk.errors.InvalidArgument, "'filter' of OfTheLibrary is one of the library's"),
+        (EveryNth(2, source=numbers().stage), sk.errors.InvalidArgument, "has an input already"),
     ],
 )
 def test_what_is_no_stage_is_refused(stage: Any, error: type[Exception], match: str) -> None:
@@ -92,7 +92,7 @@ def test_what_is_no_stage_is_refused(stage: Any, error: type[Exception], match: 
 
 
 def test_a_stage_without_an_input_says_how_it_gets_one() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"stream\.then\(EveryNth\(\.\.\.\)\) gives it one"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"stream\.then\(EveryNth\(\.\.\.\)\) gives it one"):
         EveryNth(2).lanes  # noqa: B018 - the property raises
 
 
@@ -111,11 +111,11 @@ def test_a_token_that_names_an_input_too_many_is_refused() -> None:
         (sk.mix([numbers(), numbers()], weights=[1, 1], seed=0), (-1, 0)),
         (zipped, (0, 1, 2)),
     ):
-        with pytest.raises(sk.BadToken, match="has 2 inputs"):
+        with pytest.raises(sk.errors.BadToken, match="has 2 inputs"):
             stream[token]
-        with pytest.raises(sk.BadToken, match="has 2 inputs"):
+        with pytest.raises(sk.errors.BadToken, match="has 2 inputs"):
             stream.locate(token)
-    with pytest.raises(sk.BadToken, match="tuple of 2 tokens"):
+    with pytest.raises(sk.errors.BadToken, match="tuple of 2 tokens"):
         zipped[(0,)]
 
 
@@ -176,7 +176,7 @@ class SameRecord(Leaf):
     ],
 )
 def test_a_token_of_two_items_is_refused_at_once(stream: sk.Stream, match: str) -> None:
-    with pytest.raises(sk.BadToken, match=match):
+    with pytest.raises(sk.errors.BadToken, match=match):
         list(stream)
-    with pytest.raises(sk.BadToken, match=match):
+    with pytest.raises(sk.errors.BadToken, match=match):
         list(sk.Loader(stream, batch_size=4, collate=list, workers=2, worker_type="thread"))

@@ -56,7 +56,9 @@ def test_full_shards_are_those_of_the_writer(lanes: int, jobs: int, tmp_path: Pa
 def test_an_item_that_is_no_cut_is_named(lanes: int, tmp_path: Path) -> None:
     numbers = sk.from_sequence(range(30)).stream(lanes=lanes, epochs=1)
     stream = numbers.map(lambda number: spoiled(data=b"x") if number == 20 else cut(number), version=1)
-    with pytest.raises(sk.WrongType, match=r"with token .* as shar: the field 'recording' of cut 'utt-0'"):
+    with pytest.raises(
+        sk.errors.WrongType, match=r"with token .* as shar: the field 'recording' of cut 'utt-0'"
+    ):
         stream.write_shar(tmp_path, FIELDS, shard_size=10, jobs=1)
 
 

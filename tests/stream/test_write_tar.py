@@ -77,7 +77,7 @@ def test_an_item_that_is_no_sample_is_named(lanes: int, tmp_path: Path) -> None:
     stream = numbers.map(
         lambda number: {"txt": {number}} if number == 33 else {"txt": str(number)}, version=1
     )
-    with pytest.raises(sk.WrongType, match=r"with token .* cannot be written as tar: the field 'txt'"):
+    with pytest.raises(sk.errors.WrongType, match=r"with token .* cannot be written as tar: the field 'txt'"):
         stream.write_tar(tmp_path, rows_per_file=10, jobs=1)
 
 
@@ -85,7 +85,7 @@ def test_an_item_that_is_no_sample_is_named(lanes: int, tmp_path: Path) -> None:
 def test_items_in_a_row_with_one_key_are_refused(lanes: int, tmp_path: Path) -> None:
     numbers = sk.from_sequence(range(30)).stream(lanes=lanes, epochs=1)
     stream = numbers.map(lambda number: {"__key__": f"k{min(number, 20)}", "txt": ""}, version=1)
-    with pytest.raises(sk.WrongType, match="the record before has the same key 'k20'"):
+    with pytest.raises(sk.errors.WrongType, match="the record before has the same key 'k20'"):
         stream.write_tar(tmp_path, rows_per_file=10, jobs=1)
 
 

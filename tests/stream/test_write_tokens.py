@@ -62,7 +62,7 @@ def test_lanes_make_the_parts_of_a_dataset(jobs: int, tmp_path: Path) -> None:
 def test_an_item_that_is_no_document_is_named(tmp_path: Path) -> None:
     numbers = sk.from_sequence(range(30)).stream(lanes=3, epochs=1)
     stream = numbers.map(lambda number: {"tokens": [70_000 if number == 20 else 1]}, version=1)
-    with pytest.raises(sk.WrongType, match=r"with token .* as tokens: token 0 of it has the id 70000"):
+    with pytest.raises(sk.errors.WrongType, match=r"with token .* as tokens: token 0 of it has the id 70000"):
         stream.write_tokens(tmp_path, dtype="uint16", jobs=1)
 
 

@@ -41,7 +41,7 @@ class Differences(OneInput):
     def origins(token: Token) -> Sequence[tuple[int, Token]]:
         if not isinstance(token, tuple) or len(token) not in (1, 2):
             message = f"a token of Differences is one or two tokens (got {token!r})"
-            raise sk.BadToken(message)
+            raise sk.errors.BadToken(message)
         return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:

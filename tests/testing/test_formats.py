@@ -91,7 +91,7 @@ def test_options_of_a_format_are_in_the_fingerprint_and_in_pipeline_files(tmp_pa
     assert ds[3]["number"] == 1 << 40
     assert ds.fingerprint != sk.open(tmp_path).fingerprint
     ds.shuffle(seed=1).save(tmp_path / "pipeline.json")
-    loaded = sk.load_dataset(tmp_path / "pipeline.json")
+    loaded = sk.load_pipeline(tmp_path / "pipeline.json")
     assert list(loaded) == list(ds.shuffle(seed=1))
     assert loaded.fingerprint == ds.shuffle(seed=1).fingerprint
 
@@ -141,7 +141,7 @@ def test_a_format_that_returns_too_few_records_is_refused(tmp_path: Path) -> Non
             return super().read_rows(path, rows, columns)[1:]
 
     write_numbers(tmp_path)
-    with pytest.raises(sk.InvalidArgument, match="returned 1 records for 2 rows"):
+    with pytest.raises(sk.errors.InvalidArgument, match="returned 1 records for 2 rows"):
         sk.open(tmp_path, format=Short())[[0, 1]]
 
 
@@ -184,7 +184,7 @@ class OwnLines(sk.formats.Jsonl):
 def test_two_formats_never_share_an_index(form: type[Any], told: str, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("> 1\n")
     for way in (sk.open, verify):
-        with pytest.raises(sk.UnsupportedFormat, match=told):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=told):
             way(tmp_path / "a.log", format=form())
     assert not (tmp_path / ".seekable").exists()
 
@@ -198,7 +198,7 @@ def test_a_format_that_was_given_once_opens_no_other_data(tmp_path: Path) -> Non
 
     (tmp_path / "a.notes").write_text("> 1\n")
     assert len(sk.open(tmp_path / "a.notes", format=Notes())) == 1
-    with pytest.raises(sk.UnsupportedFormat, match="suffix of no known format"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="suffix of no known format"):
         sk.open(tmp_path / "a.notes")
 
 
@@ -226,7 +226,7 @@ class Calling(Fixed):
 )
 def test_options_that_no_fingerprint_can_have_are_refused(form: Fixed, told: str, tmp_path: Path) -> None:
     write_numbers(tmp_path)
-    with pytest.raises(sk.InvalidArgument, match=told):
+    with pytest.raises(sk.errors.InvalidArgument, match=told):
         sk.open(tmp_path, format=form)
 
 
@@ -240,13 +240,13 @@ def test_a_format_that_returns_no_list_is_refused(tmp_path: Path) -> None:
     write_numbers(tmp_path)
     ds = sk.open(tmp_path, format=Nothing())
     for asked in (0, [1, 0]):
-        with pytest.raises(sk.InvalidArgument, match="read_rows returned None"):
+        with pytest.raises(sk.errors.InvalidArgument, match="read_rows returned None"):
             ds[asked]
 
 
 def test_a_card_that_differs_from_its_entry_point_is_named(tmp_path: Path) -> None:
     write_numbers(tmp_path)
-    with pytest.raises(sk.UnsupportedFormat, match="both must say the same"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="both must say the same"):
         sk.open(tmp_path, format="misnamed")
     with pytest.raises(sk.MissingDependency, match="'broken' of the package 'own-formats'"):
         sk.open(tmp_path, format="broken")
@@ -295,7 +295,7 @@ def test_a_format_that_breaks_the_contract_is_found(form: type[Fixed], name: str
 
 
 def test_a_class_without_write_says_so() -> None:
-    with pytest.raises(sk.WrongType, match="must have a method write"):
+    with pytest.raises(sk.errors.WrongType, match="must have a method write"):
         FormatTests().test_records_are_right()
 
 

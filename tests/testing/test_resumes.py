@@ -140,6 +140,6 @@ def test_other_things_are_refused() -> None:
 
 def test_a_cut_beyond_the_end_is_refused() -> None:
     with pytest.raises(
-        sk.InvalidArgument, match=r"cuts must be from 0 to 3, the number of batches \(got 4\)"
+        sk.errors.InvalidArgument, match=r"cuts must be from 0 to 3, the number of batches \(got 4\)"
     ):
         assert_resumes_exactly(lambda: sk.from_sequence(range(3)), runs=1, cuts=[0, 4], new_process=False)

@@ -156,7 +156,7 @@ def test_a_state_that_counts_restores_is_found() -> None:
 
 
 def test_a_class_without_a_stream_says_what_is_missing() -> None:
-    with pytest.raises(sk.WrongType, match="stream"):
+    with pytest.raises(sk.errors.WrongType, match="stream"):
         StageTests().test_a_copy_is_the_same_stream()
 
 

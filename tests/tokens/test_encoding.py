@@ -105,7 +105,9 @@ def test_the_dtype_is_that_of_the_largest_id_that_can_occur(largest: int, dtype:
     assert made_of(encoding).dtype == np.dtype(dtype)
     assert made_of(encoding, megatron=True).dtype == np.dtype(megatron)
     if largest > 65_535:
-        with pytest.raises(sk.InvalidArgument, match="uint16 holds ids up to 65,535, and the vocabulary"):
+        with pytest.raises(
+            sk.errors.InvalidArgument, match="uint16 holds ids up to 65,535, and the vocabulary"
+        ):
             made_of(encoding, dtype="uint16")
 
 
@@ -174,7 +176,7 @@ def test_the_masks_of_options() -> None:
     made = made_of(byte_encoding(), eos=256, aux={"loss_mask": mask})
     assert made.encode(CHAT).aligned["loss_mask"].tolist() == [1, 1, 1, 0, 1, 0, 0, 0, 0]
     assert mask.masked == ("response",)
-    with pytest.raises(sk.WrongType, match="masked must be a tuple"):
+    with pytest.raises(sk.errors.WrongType, match="masked must be a tuple"):
         sk.LossMask(masked="prompt")  # type: ignore[arg-type]
 
 
@@ -298,20 +300,24 @@ def test_a_generator_that_makes_too_few_values() -> None:
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"tokenizer": None}, sk.InvalidArgument, "give tokenizer="),
-        ({"column": 5}, sk.WrongType, "column must be the name"),
-        ({"eos": "</s>"}, sk.InvalidArgument, "'</s>' is no single token"),
-        ({"eos": 1.5}, sk.WrongType, "eos must be a token"),
-        ({"bos": True}, sk.WrongType, "bos must be a token"),
-        ({"eos": 257}, sk.InvalidArgument, "outside of the vocabulary"),
-        ({"dtype": "float32"}, sk.InvalidArgument, "dtype must be one of"),
-        ({"dtype": "no dtype"}, sk.WrongType, "dtype must be one of"),
-        ({"dtype": "uint8"}, sk.InvalidArgument, "uint8 holds ids up to 255"),
-        ({"parts": 5}, sk.WrongType, "parts must be a function"),
-        ({"aux": [1]}, sk.WrongType, "aux must be a dict"),
-        ({"aux": {"m": 5}}, sk.WrongType, r"aux\['m'\] must have dtype"),
-        ({"aux": {"tokens": sk.LossMask()}}, sk.InvalidArgument, "the name of an array"),
-        ({"tokenizer": words, "eos": 70_000, "dtype": "uint16"}, sk.InvalidArgument, "does not fit uint16"),
+        ({"tokenizer": None}, sk.errors.InvalidArgument, "give tokenizer="),
+        ({"column": 5}, sk.errors.WrongType, "column must be the name"),
+        ({"eos": "</s>"}, sk.errors.InvalidArgument, "'</s>' is no single token"),
+        ({"eos": 1.5}, sk.errors.WrongType, "eos must be a token"),
+        ({"bos": True}, sk.errors.WrongType, "bos must be a token"),
+        ({"eos": 257}, sk.errors.InvalidArgument, "outside of the vocabulary"),
+        ({"dtype": "float32"}, sk.errors.InvalidArgument, "dtype must be one of"),
+        ({"dtype": "no dtype"}, sk.errors.WrongType, "dtype must be one of"),
+        ({"dtype": "uint8"}, sk.errors.InvalidArgument, "uint8 holds ids up to 255"),
+        ({"parts": 5}, sk.errors.WrongType, "parts must be a function"),
+        ({"aux": [1]}, sk.errors.WrongType, "aux must be a dict"),
+        ({"aux": {"m": 5}}, sk.errors.WrongType, r"aux\['m'\] must have dtype"),
+        ({"aux": {"tokens": sk.LossMask()}}, sk.errors.InvalidArgument, "the name of an array"),
+        (
+            {"tokenizer": words, "eos": 70_000, "dtype": "uint16"},
+            sk.errors.InvalidArgument,
+            "does not fit uint16",
+        ),
     ],
 )
 def test_wrong_arguments(changed: dict[str, Any], error: type[Exception], message: str) -> None:

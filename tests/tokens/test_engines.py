@@ -87,7 +87,7 @@ def test_a_named_encoding_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
         "seekable.formats.tokens.tokenizing.fast_engines.tiktoken", tiktoken
     )  # the proxy keeps what was looked up before
     assert engine_of("tiktoken:bytes").vocabulary == 257
-    with pytest.raises(sk.InvalidArgument, match="no encoding 'gpt9'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="no encoding 'gpt9'"):
         engine_of("tiktoken:gpt9")
 
 
@@ -174,7 +174,7 @@ def test_objects_and_their_methods_are_told_apart_by_their_state() -> None:
     assert len({engine_of(made).digest for made in makers}) == len(makers)
     unpicklable = Numbered(3)
     unpicklable.number = lambda: 3  # type: ignore[assignment]
-    with pytest.raises(sk.InvalidArgument, match=r"plain function \(its state cannot be pickled"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"plain function \(its state cannot be pickled"):
         engine_of(unpicklable)
 
 
@@ -225,12 +225,12 @@ def test_a_function_that_loses_a_text() -> None:
     ("tokenizer", "engine", "error", "message"),
     [
         ("no/such.json", None, sk.DataNotFound, "there is no tokenizer at"),
-        (5, None, sk.WrongType, "tokenizer must be the path"),
-        (None, None, sk.WrongType, "tokenizer must be the path"),
-        (trained, "fast", sk.InvalidArgument, "engine must be one of 'hf', 'tiktoken', 'gigatoken'"),
-        (of_text, "gigatoken", sk.InvalidArgument, "made by 'function'"),
-        (byte_encoding(), "hf", sk.InvalidArgument, "made by 'tiktoken'"),
-        (functools.partial(max, object()), None, sk.InvalidArgument, "wrap it in a plain function"),
+        (5, None, sk.errors.WrongType, "tokenizer must be the path"),
+        (None, None, sk.errors.WrongType, "tokenizer must be the path"),
+        (trained, "fast", sk.errors.InvalidArgument, "engine must be one of 'hf', 'tiktoken', 'gigatoken'"),
+        (of_text, "gigatoken", sk.errors.InvalidArgument, "made by 'function'"),
+        (byte_encoding(), "hf", sk.errors.InvalidArgument, "made by 'tiktoken'"),
+        (functools.partial(max, object()), None, sk.errors.InvalidArgument, "wrap it in a plain function"),
     ],
 )
 def test_what_is_no_tokenizer_is_refused(
@@ -245,18 +245,22 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.model").write_bytes(b"\x0a\xff\xfe")
     with pytest.raises(sk.DataNotFound, match=r"tokenizer\.json'"):
         engine_of(tmp_path)
-    with pytest.raises(sk.InvalidArgument, match="is no tokenizer that the package tokenizers can read"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match="is no tokenizer that the package tokenizers can read"
+    ):
         engine_of(tmp_path / "a.json")
-    with pytest.raises(sk.InvalidArgument, match="not UTF-8 at byte 1"):
+    with pytest.raises(sk.errors.InvalidArgument, match="not UTF-8 at byte 1"):
         engine_of(tmp_path / "b.model")
     (tmp_path / "c.model").write_bytes(b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\x02\x0a\xff")
-    with pytest.raises(sk.InvalidArgument, match=r"c\.model' is a model of SentencePiece.*tokenizer\.json"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"c\.model' is a model of SentencePiece.*tokenizer\.json"
+    ):
         engine_of(tmp_path / "c.model")
 
 
 def test_random_merges_are_refused() -> None:
     tokenizer = Tokenizer(models.BPE(dropout=0.1))
-    with pytest.raises(sk.InvalidArgument, match=r"drops merges at random \(dropout=0.1"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"drops merges at random \(dropout=0.1"):
         engine_of(tokenizer)
 
 
@@ -264,7 +268,7 @@ def test_random_merges_are_refused() -> None:
 def test_tokens_that_are_not_in_the_vocabulary_are_refused(engine: str) -> None:
     made = engine_of(trained(), engine)
     for wrong in ("no such token", "", 600, -1):
-        with pytest.raises(sk.InvalidArgument):
+        with pytest.raises(sk.errors.InvalidArgument):
             made.id_of(wrong)
 
 
@@ -278,7 +282,7 @@ def test_engines_that_differ_are_refused_and_equal_ones_reported() -> None:
     other = engine_of(Tokenizer.from_str(trained_json(size=500)))
     wrong = type(made)(other, made.digest, 600)  # type: ignore[call-arg]
     object.__setattr__(wrong, "reference", _Reference(made, other))
-    with pytest.raises(sk.InvalidArgument, match=r"gigatoken gives other ids .* document 2 of the 7"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"gigatoken gives other ids .* document 2 of the 7"):
         wrong.compared(TEXTS)
 
 
@@ -301,7 +305,7 @@ class _Reference:
 def test_tokenizers_that_tiktoken_cannot_stand_in_for(change: Any, why: str) -> None:
     tokenizer = trained()
     change(tokenizer)
-    with pytest.raises(sk.InvalidArgument, match=why):
+    with pytest.raises(sk.errors.InvalidArgument, match=why):
         engine_of(tokenizer, "tiktoken").encode(["a"])
 
 

@@ -39,7 +39,7 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("keys")
     lines = [json.dumps({"id": key, "row": row}) for row, key in enumerate([*KEYS, "twice", "twice"])]
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
-    with pytest.warns(sk.DuplicateKeys, match="'twice'"):
+    with pytest.warns(sk.errors.DuplicateKeys, match="'twice'"):
         data = sk.open(folder, key="id")
     server = Server(opened_of({"keyed": data}), port=0)
     server.start()

@@ -89,10 +89,10 @@ def test_a_log_is_of_the_run_that_it_names(tmp_path: Path) -> None:
     assert list(logs(["monday"], "log.csv")) == ["train"]
     assert list(logs(["a=monday", "b=tuesday"], "b=log.csv:step,loss")) == ["b"]
     with pytest.raises(
-        sk.InvalidArgument, match=r"may be of 2 runs: name the one, as in a=log.csv, b=log.csv"
+        sk.errors.InvalidArgument, match=r"may be of 2 runs: name the one, as in a=log.csv, b=log.csv"
     ):
         logs(["a=monday", "b=tuesday"], "log.csv")
-    with pytest.raises(sk.InvalidArgument, match="is of no pipeline 'c'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="is of no pipeline 'c'"):
         logs(["a=monday"], "c=log.csv")
 
 

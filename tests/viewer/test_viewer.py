@@ -131,7 +131,7 @@ if not child:
         viewer.close()
         try:
             viewer.url
-        except sk.ForkUnsafe:
+        except sk.errors.ForkUnsafe:
             pass
         else:
             os._exit(3)

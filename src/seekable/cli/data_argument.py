@@ -74,7 +74,7 @@ class DataArgument:
     def expression(self) -> str:
         """The call that opens the same data in Python."""
         if is_pipeline_file(self.path):
-            return f"sk.load_dataset({self.path!r})"
+            return f"sk.load_pipeline({self.path!r})"
         options = self.options
         tokens = [f"{name}={value!r}" for name, value in self._of_tokens.items() if value is not None]
         arguments = [f"format=sk.formats.Tokens({', '.join(tokens)})"] if tokens else []
@@ -108,7 +108,7 @@ class DataArgument:
         if needed:
             raise InvalidArgument(
                 f"{self.path!r} needs {', '.join(map(repr, needed))}, which no command can have: in Python, "
-                f"sk.load_dataset({self.path!r}, functions=..., sequences=...); `seekable export` takes a "
+                f"sk.load_pipeline({self.path!r}, functions=..., sequences=...); `seekable export` takes a "
                 f"module:function that returns it"
             )
         return self.order(order_only=False)

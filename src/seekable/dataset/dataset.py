@@ -407,7 +407,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         return stream_face.Stream(stream_source.FromDataset(self._node, lanes, epochs, start))
 
     def save(self, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the pipeline to a JSON file, from which ``sk.load_dataset`` makes it again.
+        """Write the pipeline to a JSON file, from which ``sk.load_pipeline`` makes it again.
 
         The file has the nodes with their arguments, the data files by name and digest, and the names of
         functions and sequences. It has no code and no records. Rows that a filter, a selection or a join has
@@ -429,7 +429,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     _ = pathlib.Path(folder, "a.txt").write_text("one")
             ...     sk.open(folder).map(str.upper).save(f"{folder}/pipeline.json")
-            ...     ds = sk.load_dataset(f"{folder}/pipeline.json", functions={"upper": str.upper})
+            ...     ds = sk.load_pipeline(f"{folder}/pipeline.json", functions={"upper": str.upper})
             ...     ds[0]
             'ONE'
         """

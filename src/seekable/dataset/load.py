@@ -1,4 +1,4 @@
-"""The function ``load_dataset``: a pipeline file becomes a dataset again."""
+"""The function ``load_pipeline``: a pipeline file becomes a dataset again."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     Path = str | os.PathLike[str]
 
-__all__ = ["load_dataset"]
+__all__ = ["load_pipeline"]
 
 
-def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaults
+def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defaults
     path: Path,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -72,7 +72,7 @@ def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaul
         >>> import tempfile, seekable as sk
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sk.from_sequence(range(10), version="digits").shuffle(seed=7).save(f"{folder}/order.json")
-        ...     ds = sk.load_dataset(f"{folder}/order.json", sequences={"digits": range(10)})
+        ...     ds = sk.load_pipeline(f"{folder}/order.json", sequences={"digits": range(10)})
         ...     len(ds)
         10
     """

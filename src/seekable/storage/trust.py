@@ -6,8 +6,8 @@
 - *A list* of files that comes with the data (shards of Energon and of wids, a script of Kaldi in a store)
   names files of its own folder or below, in the same store. What lies elsewhere is read where the call says
   so: where it names these files itself, allows their folder (`checked_allow`), or with ``root=`` of
-  ``load_dataset``. Scripts of Kaldi, packs of Lhotse and pipeline files on this machine name any file of this
-  machine, as they always did; a pipeline file no other address.
+  ``load_pipeline``. Scripts of Kaldi, packs of Lhotse and pipeline files on this machine name any file of
+  this machine, as they always did; a pipeline file no other address.
 """
 
 from __future__ import annotations

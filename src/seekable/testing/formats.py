@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import cloudpickle
 import numpy as np
 
-from seekable.dataset.load import load_dataset
+from seekable.dataset.load import load_pipeline
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import SeekableError, WrongType
 from seekable.index.index_location import Index
@@ -158,7 +158,7 @@ class FormatTests:
         with self._written() as source, tempfile.TemporaryDirectory() as folder:
             ds = self.open(source).shuffle(seed=1)
             ds.save(path := os.path.join(folder, "pipeline.json"))
-            loaded = load_dataset(path)
+            loaded = load_pipeline(path)
             _check(
                 loaded.fingerprint == ds.fingerprint, "the fingerprint of the loaded pipeline is another one"
             )

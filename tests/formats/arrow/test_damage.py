@@ -89,10 +89,10 @@ def test_a_decimal_that_python_cannot_hold_is_named(tmp_path: Path) -> None:
     for decode in ("python", "numpy"):
         ds = sk.open(tmp_path / "a.arrow", decode=decode)
         for read in (lambda ds: ds[1], lambda ds: ds[[0, 1]], list):
-            with pytest.raises(sk.BadValue, match=r"row [01], column 'd'"):
+            with pytest.raises(sk.errors.BadValue, match=r"row [01], column 'd'"):
                 read(ds)
         assert ds.select_columns(["n"])[1] == {"n": 2}
-    with pytest.raises(sk.InvalidArgument, match="'d'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'d'"):
         sk.open(tmp_path / "a.arrow").write_parquet(tmp_path / "out")
 
 

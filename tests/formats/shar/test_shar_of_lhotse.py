@@ -177,8 +177,8 @@ def test_records_may_be_cut_objects(tmp_path: Path) -> None:
     assert list(ours.keys()) == IDS
     assert ours.fingerprint != sk.open(tmp_path / "shar").fingerprint
     ours.save(tmp_path / "pipeline.json")
-    assert sk.load_dataset(tmp_path / "pipeline.json")[3].id == IDS[3]
-    with pytest.raises(sk.InvalidArgument, match="leave columns= out"):
+    assert sk.load_pipeline(tmp_path / "pipeline.json")[3].id == IDS[3]
+    with pytest.raises(sk.errors.InvalidArgument, match="leave columns= out"):
         sk.open(tmp_path / "shar", decode="lhotse", columns=["id"])
 
 

@@ -82,7 +82,7 @@ def test_audio_with_fewer_frames_than_its_manifest_promises_is_an_error(audible:
 def test_a_pipeline_is_saved_and_loaded(shar: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     ds = sk.open(shar, **options).select([3, 1, 11])
     ds.save(tmp_path / "pipeline.json")
-    again = sk.load_dataset(tmp_path / "pipeline.json")
+    again = sk.load_pipeline(tmp_path / "pipeline.json")
     assert again.fingerprint == ds.fingerprint
     assert again.locate([0, 1, 2]) == ds.locate([0, 1, 2])
     assert again.node.plan(0 * ds.node.blocks[:1]).paths == ds.node.plan(0 * ds.node.blocks[:1]).paths
@@ -96,7 +96,7 @@ def test_a_saved_pipeline_finds_the_data_where_it_was_moved(shar: Path, tmp_path
     before = list(ds)
     ds.save(tmp_path / "pipeline.json")
     shar.rename(tmp_path / "moved")
-    assert list(sk.load_dataset(tmp_path / "pipeline.json", root=tmp_path / "moved")) == before
+    assert list(sk.load_pipeline(tmp_path / "pipeline.json", root=tmp_path / "moved")) == before
 
 
 def loader_of(dataset: Any, **arguments: Any) -> sk.Loader:

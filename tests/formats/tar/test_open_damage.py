@@ -29,7 +29,7 @@ def written(folder: Path, data: bytes, name: str = "a.tar") -> Path:
 
 
 def refused(path: Path | list[Path], **options: Any) -> str:
-    with pytest.raises(sk.UnsupportedFormat) as raised:
+    with pytest.raises(sk.errors.UnsupportedFormat) as raised:
         sk.open(path, **options)
     return str(raised.value)
 
@@ -99,7 +99,7 @@ def test_the_ways_out_that_errors_name_are_ways_out(tmp_path: Path) -> None:
         decode="bytes",
     )
     assert list(torn) == [{"__key__": "a", "x": b"0 a.x", "y": b"2 a.y"}, {"__key__": "b", "x": b"1 b.x"}]
-    with pytest.warns(sk.DuplicateKeys):
+    with pytest.warns(sk.errors.DuplicateKeys):
         joined = sk.open(
             written(tmp_path, GOOD + GOOD, "joined.tar"), format=sk.formats.Tar(concatenated=True)
         )
@@ -114,7 +114,7 @@ def test_the_ways_out_that_errors_name_are_ways_out(tmp_path: Path) -> None:
 
 def test_a_key_that_comes_again_is_warned_of_and_both_records_stay(tmp_path: Path) -> None:
     path = written(tmp_path, archive(["a.x", "b.x", "a.x"]))
-    with pytest.warns(sk.DuplicateKeys, match="'a'"):
+    with pytest.warns(sk.errors.DuplicateKeys, match="'a'"):
         ds = sk.open(path, decode="bytes")
     assert [record["x"] for record in ds] == [b"0 a.x", b"1 b.x", b"2 a.x"]
 
@@ -165,5 +165,5 @@ def test_a_file_that_is_cut_after_it_was_indexed_is_stale(tmp_path: Path) -> Non
 def test_what_may_not_be_meant_is_warned_of(data: bytes, message: str, tmp_path: Path) -> None:
     path = written(tmp_path, data)
     for _ in range(2):  # With and without an index.
-        with pytest.warns(sk.TarWarning, match=re.escape(message)):
+        with pytest.warns(sk.errors.TarWarning, match=re.escape(message)):
             sk.open(path, decode="bytes")

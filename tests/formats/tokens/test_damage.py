@@ -153,7 +153,7 @@ def damaged(rng: np.random.Generator, files: Files, others: Files) -> Files:
 def check_told(error: Exception, folder: Path) -> None:
     told = str(error)
     assert str(folder) in told
-    assert isinstance(error, sk.InvalidArgument) or " byte " in told, told
+    assert isinstance(error, sk.errors.InvalidArgument) or " byte " in told, told
 
 
 def check_damaged(folder: Path, name: str, form: Form, *, seed: int) -> bool:
@@ -249,7 +249,7 @@ def with_word(data: bytes, at: int, value: int, width: int = 8) -> bytes:
 )
 def test_the_error_of_a_pair_says_where_it_is_damaged(tmp_path: Path, files: Files, told: str) -> None:
     write_data(tmp_path, PAIR | files)
-    with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
+    with pytest.raises(sk.errors.UnsupportedFormat, match=told) as caught:
         sk.open(f"megatron:{tmp_path}/a")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again)) == (caught.type, str(caught.value))
@@ -300,7 +300,7 @@ def test_the_error_of_a_file_says_where_it_is_damaged(
     tmp_path: Path, name: str, data: bytes, told: str
 ) -> None:
     write_data(tmp_path, {name: data})
-    with pytest.raises(sk.UnsupportedFormat, match=rf"{name}': {told}"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=rf"{name}': {told}"):
         sk.open(tmp_path / name)
 
 
@@ -349,10 +349,12 @@ def test_loading_executes_nothing(tmp_path: Path) -> None:
     pickled = (tmp_path / "objects.npy").read_bytes()
     (tmp_path / "meta.pkl").write_bytes(pickled[pickled.index(b"\x80") :])
     (tmp_path / "train.bin").write_bytes(bytes(4))
-    with pytest.raises(sk.UnsupportedFormat, match=r"objects\.npy': byte 6: .* objects, which are pickled"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"objects\.npy': byte 6: .* objects, which are pickled"
+    ):
         sk.open(tmp_path / "objects.npy")
     for asked in (f"tokens:{tmp_path}/meta.pkl", f"tokens:{tmp_path}/*.pkl"):
-        with pytest.raises(sk.UnsupportedFormat, match=r"meta\.pkl' may run any code"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"meta\.pkl' may run any code"):
             sk.open(asked, format=sk.formats.Tokens(dtype="uint16"))
     (tmp_path / "objects.npy").unlink()
     assert len(sk.open(f"tokens:{tmp_path}", format=sk.formats.Tokens(dtype="uint16"))) == 1

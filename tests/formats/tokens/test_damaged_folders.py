@@ -212,5 +212,5 @@ def test_damaged_rows_of_safetensors(tmp_path: Path) -> None:
         rows = np.array([[random.randrange(1 << 16) for _ in range(3)] for _ in range(random.randint(1, 9))])
         write_safetensors(path, {"x": rows.astype(np.uint16)})
         os.truncate(path, random.randrange(path.stat().st_size))
-        with pytest.raises(sk.CorruptTokens, match=r"a\.safetensors': byte [08]: expected"):
+        with pytest.raises(sk.errors.CorruptTokens, match=r"a\.safetensors': byte [08]: expected"):
             sk.open(path)

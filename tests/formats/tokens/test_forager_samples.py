@@ -64,9 +64,13 @@ def test_samples_of_any_length(tmp_path: Path) -> None:
 
 def test_the_type_must_be_said(tmp_path: Path) -> None:
     write_forager(tmp_path, {"a.bin": samples(DOCUMENTS)})
-    with pytest.raises(sk.InvalidArgument, match=r"a\.bin' has samples .*sk.formats.Tokens\(dtype='uint16'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"a\.bin' has samples .*sk.formats.Tokens\(dtype='uint16'"
+    ):
         sk.open(tmp_path)
-    with pytest.raises(sk.CorruptTokens, match=r"byte 0: expected tokens of 4 bytes, found a sample of 6"):
+    with pytest.raises(
+        sk.errors.CorruptTokens, match=r"byte 0: expected tokens of 4 bytes, found a sample of 6"
+    ):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint32"))
 
 
@@ -96,7 +100,7 @@ def test_a_schema_that_came_later_counts(tmp_path: Path) -> None:
     schema = tmp_path / "other"
     write_forager(schema, {"a.bin": with_masks()}, with_schema=True)
     (schema / "index" / "sample_schema.json").rename(tmp_path / "index" / "sample_schema.json")
-    with pytest.raises(sk.InvalidArgument, match=r"sample_schema\.json.* uint32: leave dtype= out"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"sample_schema\.json.* uint32: leave dtype= out"):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint8"))
     assert set(sk.open(tmp_path)[0]) == {"tokens", "loss_mask", "weight"}
 
@@ -125,7 +129,7 @@ def test_places_that_are_not_those_of_the_files(tmp_path: Path) -> None:
         folder.mkdir()
         write_forager(folder, {"a.bin": samples(DOCUMENTS), "b.bin": samples([[8, 8]])})
         place(folder, row, values)
-        with pytest.raises(sk.CorruptTokens, match=message):
+        with pytest.raises(sk.errors.CorruptTokens, match=message):
             sk.open(folder, format=sk.formats.Tokens(dtype="uint16"))
 
 
@@ -135,15 +139,17 @@ def test_a_torn_index_and_torn_files(tmp_path: Path) -> None:
     whole = index.read_bytes(), data.read_bytes()
     for cut in (0, 1, 25, 95):
         index.write_bytes(whole[0][:cut])
-        with pytest.raises(sk.UnsupportedFormat, match=r"the index of Forager in .* is not whole"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=r"the index of Forager in .* is not whole"):
             sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
     index.write_bytes(whole[0][:24])
-    with pytest.raises(sk.CorruptTokens, match=r"a\.bin': byte 6: expected 6 bytes"):
+    with pytest.raises(sk.errors.CorruptTokens, match=r"a\.bin': byte 6: expected 6 bytes"):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
     index.write_bytes(whole[0])
     for content in (b"", whole[1][:-1], whole[1] + b"\0\0"):
         data.write_bytes(content)
-        with pytest.raises(sk.CorruptTokens, match=r"a\.bin': byte \d+: expected 18 bytes, as .* of its 4"):
+        with pytest.raises(
+            sk.errors.CorruptTokens, match=r"a\.bin': byte \d+: expected 18 bytes, as .* of its 4"
+        ):
             sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
 
 
@@ -151,7 +157,9 @@ def test_a_torn_index_and_torn_files(tmp_path: Path) -> None:
 def test_an_index_that_lacks_a_file_is_no_data(tmp_path: Path, name: str) -> None:
     write_forager(tmp_path, {"a.bin": with_masks()}, with_schema=True)
     (tmp_path / "index" / name).unlink()
-    with pytest.raises(sk.UnsupportedFormat, match=r"the index of Forager in .* a file of it is missing"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"the index of Forager in .* a file of it is missing"
+    ):
         sk.open(tmp_path)
 
 
@@ -160,7 +168,9 @@ def test_files_outside_of_the_folder(tmp_path: Path) -> None:
     folder.mkdir()
     write_forager(folder, {"a.bin": samples(DOCUMENTS)})
     (folder / "index" / "file_location.txt").write_text("../a.bin\n")
-    with pytest.raises(sk.UnsupportedFormat, match=r"names '\.\./a\.bin', which lies outside of the folder"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"names '\.\./a\.bin', which lies outside of the folder"
+    ):
         sk.open(folder, format=sk.formats.Tokens(dtype="uint16"))
 
 
@@ -188,5 +198,5 @@ def test_a_damaged_schema(tmp_path: Path) -> None:
     ]
     for text, message in wrong:
         path.write_text(text)
-        with pytest.raises(sk.UnsupportedFormat, match=rf"sample_schema\.json'.*{message}"):
+        with pytest.raises(sk.errors.UnsupportedFormat, match=rf"sample_schema\.json'.*{message}"):
             sk.open(tmp_path)

@@ -159,7 +159,9 @@ def test_arrays_of_numpy(tmp_path: Path) -> None:
     assert documents(tmp_path / "row.npy") == [[0, 1, 2]]
     assert documents(tmp_path / "row.npy", eos=1) == [[0, 1], [2]]
     assert documents(tmp_path / "none.npy") == []
-    with pytest.raises(sk.InvalidArgument, match="2 rows, each of which is a document: leave eos= out"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match="2 rows, each of which is a document: leave eos= out"
+    ):
         sk.open(tmp_path / "rows.npy", format=sk.formats.Tokens(eos=1))
 
 
@@ -213,13 +215,21 @@ def test_aligned_arrays_belong_to_the_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({}, sk.InvalidArgument, r"train\.bin' does not say of which type .*dtype='uint16', eos=50256"),
-        ({"dtype": "float32"}, sk.InvalidArgument, r"dtype must be one of 'uint16', .*got 'float32'"),
-        ({"dtype": ">u2"}, sk.InvalidArgument, "dtype must be one of"),
-        ({"dtype": "nonsense"}, sk.WrongType, "dtype must be the name of a type"),
-        ({"dtype": "uint16", "eos": -1}, sk.InvalidArgument, "eos must be at least 0"),
-        ({"dtype": "uint16", "eos": "7"}, sk.WrongType, "eos must be an integer"),
-        ({"dtype": "uint16", "bos": 65536}, sk.InvalidArgument, "bos=65536 is no token .* at most 65535"),
+        (
+            {},
+            sk.errors.InvalidArgument,
+            r"train\.bin' does not say of which type .*dtype='uint16', eos=50256",
+        ),
+        ({"dtype": "float32"}, sk.errors.InvalidArgument, r"dtype must be one of 'uint16', .*got 'float32'"),
+        ({"dtype": ">u2"}, sk.errors.InvalidArgument, "dtype must be one of"),
+        ({"dtype": "nonsense"}, sk.errors.WrongType, "dtype must be the name of a type"),
+        ({"dtype": "uint16", "eos": -1}, sk.errors.InvalidArgument, "eos must be at least 0"),
+        ({"dtype": "uint16", "eos": "7"}, sk.errors.WrongType, "eos must be an integer"),
+        (
+            {"dtype": "uint16", "bos": 65536},
+            sk.errors.InvalidArgument,
+            "bos=65536 is no token .* at most 65535",
+        ),
     ],
 )
 def test_options_are_checked(
@@ -232,7 +242,9 @@ def test_options_are_checked(
 
 def test_options_of_tokens_are_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"{}\n")
-    with pytest.raises(sk.InvalidArgument, match=r"format=Tokens\(\.\.\.\) is for tokens, and .* is jsonl"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"format=Tokens\(\.\.\.\) is for tokens, and .* is jsonl"
+    ):
         sk.open(tmp_path, format=sk.formats.Tokens(eos=0))
 
 
@@ -240,7 +252,7 @@ def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
     write(tmp_path, megatron([np.array([5])]))
     assert documents(tmp_path / "a.bin", dtype="uint16") == [[5]]
     with pytest.raises(
-        sk.InvalidArgument, match=r"dtype='int32' contradicts .*a\.idx', .* uint16: leave dtype="
+        sk.errors.InvalidArgument, match=r"dtype='int32' contradicts .*a\.idx', .* uint16: leave dtype="
     ):
         sk.open(tmp_path / "a.bin", format=sk.formats.Tokens(dtype="int32"))
 
@@ -261,7 +273,7 @@ def test_options_are_part_of_the_name_of_the_format(tmp_path: Path) -> None:
     assert one.fingerprint != other.fingerprint
     assert sk.open(tmp_path / "a.bin", format="tokens-u2-eos7").fingerprint == one.fingerprint
     assert token_options("tokens-u2-eos7-bos1").name == "tokens-u2-eos7-bos1"
-    with pytest.raises(sk.InvalidArgument, match="'tokens-u3' is not known"):
+    with pytest.raises(sk.errors.InvalidArgument, match="'tokens-u3' is not known"):
         sk.open(tmp_path / "a.bin", format="tokens-u3")
 
 
@@ -285,7 +297,7 @@ def test_a_pair_without_its_index_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.idx").unlink()
     with pytest.raises(sk.DataNotFound, match=r"there is no .*a\.idx', which says where .* 'tokens:"):
         sk.open(f"megatron:{tmp_path}/a")
-    with pytest.raises(sk.InvalidArgument, match=r"'megatron:' is not complete"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"'megatron:' is not complete"):
         sk.open("megatron:")
 
 

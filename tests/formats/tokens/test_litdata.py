@@ -107,19 +107,21 @@ def test_an_index_without_chunks(folder: Path) -> None:
 )
 def test_chunks_that_are_not_read(folder: Path, config: dict[str, Any], message: str) -> None:
     (folder / "index.json").write_text(json.dumps({**INDEX, "config": {**INDEX["config"], **config}}))
-    with pytest.raises(sk.UnsupportedFormat, match=message):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=message):
         sk.open(folder)
 
 
 def test_other_datasets_of_litdata_are_no_tokens(folder: Path) -> None:
     for config in ({"data_format": ["jpeg", "int"]}, {"item_loader": "PyTreeLoader"}, {"data_format": None}):
         (folder / "index.json").write_text(json.dumps({**INDEX, "config": {**INDEX["config"], **config}}))
-        with pytest.raises(sk.UnsupportedFormat, match="is a dataset of LitData, which cannot be opened"):
+        with pytest.raises(
+            sk.errors.UnsupportedFormat, match="is a dataset of LitData, which cannot be opened"
+        ):
             sk.open(folder)
 
 
 def test_another_type_than_the_index_says(folder: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"dtype='int32' contradicts .*index\.json.* uint16"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"dtype='int32' contradicts .*index\.json.* uint16"):
         sk.open(folder, format=sk.formats.Tokens(dtype="int32"))
 
 
@@ -148,7 +150,7 @@ def test_a_damaged_chunk_is_refused(
     folder: Path, change: Callable[[bytes], bytes], byte: int, message: str
 ) -> None:
     (folder / "chunk-0-0.bin").write_bytes(change(CHUNK))
-    with pytest.raises(sk.CorruptTokens, match=rf"chunk-0-0.bin': byte {byte}: {message}") as caught:
+    with pytest.raises(sk.errors.CorruptTokens, match=rf"chunk-0-0.bin': byte {byte}: {message}") as caught:
         sk.open(folder)
     assert caught.value.offset == byte
 
@@ -170,7 +172,7 @@ INDEXES = [
 @pytest.mark.parametrize(("text", "message"), INDEXES, ids=map(str, range(len(INDEXES))))
 def test_a_damaged_index_is_refused(folder: Path, text: str, message: str) -> None:
     (folder / "index.json").write_text(text)
-    with pytest.raises((sk.UnsupportedFormat, sk.DataNotFound), match=message):
+    with pytest.raises((sk.errors.UnsupportedFormat, sk.DataNotFound), match=message):
         sk.open(folder)
 
 
@@ -191,7 +193,9 @@ def test_an_index_that_has_changed_is_read_again(folder: Path) -> None:
 
 
 def test_a_token_that_ends_documents_is_not_asked_for(folder: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"eos=7 says where documents end, and .* leave eos= out"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"eos=7 says where documents end, and .* leave eos= out"
+    ):
         sk.open(folder, format=sk.formats.Tokens(eos=7))
 
 
@@ -199,7 +203,7 @@ def test_by_spec_by_name_and_by_a_glob(folder: Path) -> None:
     path = folder / "chunk-0-0.bin"
     for asked in (f"tokens:{folder}", path, f"tokens:{path}", f"{folder}/chunk-*.bin", [path]):
         assert tokens(sk.open(asked)) == [[5, 6, 7], [9]]
-    with pytest.raises(sk.UnsupportedFormat, match=r"open it alone, as sk\.open\("):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"open it alone, as sk\.open\("):
         sk.open([folder])
 
 

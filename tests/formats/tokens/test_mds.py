@@ -88,11 +88,15 @@ def test_shapes_of_one_two_and_four_bytes_in_one_shard(tmp_path: Path) -> None:
 def test_bytes_need_a_type(tmp_path: Path) -> None:
     documents = as_arrays([[1, 2, 3], [-4, 5]], "int64")
     write_mds(tmp_path, {"tokens": "bytes"}, [[{"tokens": document.tobytes()} for document in documents]])
-    with pytest.raises(sk.InvalidArgument, match=r"column 'tokens'.* as sk.formats.Tokens\(dtype='int64'"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"column 'tokens'.* as sk.formats.Tokens\(dtype='int64'"
+    ):
         sk.open(tmp_path)
     assert tokens(sk.open(tmp_path, format=sk.formats.Tokens(dtype="int64"))) == [[1, 2, 3], [-4, 5]]
     write_mds(tmp_path, {"tokens": "bytes"}, [[{"tokens": b"123"}]])
-    with pytest.raises(sk.CorruptTokens, match=r"shard.00000.mds': byte \d+: expected tokens of 2 bytes"):
+    with pytest.raises(
+        sk.errors.CorruptTokens, match=r"shard.00000.mds': byte \d+: expected tokens of 2 bytes"
+    ):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))
 
 
@@ -125,13 +129,15 @@ def test_of_several_columns_the_tokens_are_read(tmp_path: Path) -> None:
 )
 def test_a_dataset_without_a_column_that_is_surely_of_tokens(tmp_path: Path, columns: dict[str, str]) -> None:
     write_mds(tmp_path, columns, [[]])
-    with pytest.raises(sk.UnsupportedFormat, match="is a dataset of MosaicML Streaming"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match="is a dataset of MosaicML Streaming"):
         sk.open(tmp_path)
 
 
 def test_pickles_are_refused(tmp_path: Path) -> None:
     write_mds(tmp_path, {"tokens": "ndarray:int32", "other": "pkl"}, [[]])
-    with pytest.raises(sk.UnsupportedFormat, match=r"column 'other' .* of pickles, which could run any code"):
+    with pytest.raises(
+        sk.errors.UnsupportedFormat, match=r"column 'other' .* of pickles, which could run any code"
+    ):
         sk.open(tmp_path)
 
 
@@ -147,7 +153,7 @@ def test_compressed_shards_are_refused_and_those_beside_them_are_read(tmp_path: 
     )
     assert tokens(sk.open(tmp_path)) == [[1, 2], [3]]
     (tmp_path / "shard.00000.mds").rename(tmp_path / "shard.00000.mds.zstd")
-    with pytest.raises(sk.UnsupportedFormat, match=r"'shard.00000.mds' is compressed"):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=r"'shard.00000.mds' is compressed"):
         sk.open(tmp_path)
 
 
@@ -197,7 +203,7 @@ def test_a_damaged_shard_is_refused(
     folder: Path, change: Callable[[bytes], bytes], byte: int, message: str
 ) -> None:
     (folder / "shard.00000.mds").write_bytes(change(SHARD))
-    with pytest.raises(sk.CorruptTokens, match=rf"shard.00000.mds': byte {byte}: {message}") as caught:
+    with pytest.raises(sk.errors.CorruptTokens, match=rf"shard.00000.mds': byte {byte}: {message}") as caught:
         sk.open(folder)
     assert caught.value.offset == byte
 
@@ -205,13 +211,15 @@ def test_a_damaged_shard_is_refused(
 def test_arrays_of_two_types_in_one_shard(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"tokens": np.array([1], np.int32)}, {"tokens": np.array([1], np.uint16)}]
     write_mds(tmp_path, {"tokens": "ndarray"}, [rows])
-    with pytest.raises(sk.CorruptTokens, match=r"an array of int32, as the first one is, found the code 16"):
+    with pytest.raises(
+        sk.errors.CorruptTokens, match=r"an array of int32, as the first one is, found the code 16"
+    ):
         sk.open(tmp_path)
 
 
 def test_samples_that_are_not_of_the_shape_of_the_index(tmp_path: Path) -> None:
     write_mds(tmp_path, {"tokens": "ndarray:int32:2"}, [as_rows([[1, 2], [3, 4, 5]])])
-    with pytest.raises(sk.CorruptTokens, match=r"expected a sample of 8 bytes, found 12"):
+    with pytest.raises(sk.errors.CorruptTokens, match=r"expected a sample of 8 bytes, found 12"):
         sk.open(tmp_path)
 
 
@@ -235,5 +243,5 @@ INDEXES = [
 @pytest.mark.parametrize(("text", "message"), INDEXES, ids=map(str, range(len(INDEXES))))
 def test_a_damaged_index_is_refused(folder: Path, text: str, message: str) -> None:
     (folder / "index.json").write_text(text)
-    with pytest.raises(sk.UnsupportedFormat, match=message):
+    with pytest.raises(sk.errors.UnsupportedFormat, match=message):
         sk.open(folder)

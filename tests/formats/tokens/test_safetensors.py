@@ -57,7 +57,9 @@ def test_the_tensor_of_tokens_among_others(tmp_path: Path) -> None:
     wrong: list[dict[str, Any]] = [{"a": ROWS, "b": ROWS}, {"a": ROWS.astype("f4")}, {"a": ROWS[None]}, {}]
     for tensors in wrong:
         write_safetensors(path, tensors)
-        with pytest.raises(sk.UnsupportedFormat, match="one tensor of integers in rows is read as tokens"):
+        with pytest.raises(
+            sk.errors.UnsupportedFormat, match="one tensor of integers in rows is read as tokens"
+        ):
             opened(path)
 
 
@@ -90,6 +92,8 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     ]
     for content, byte in wrong:
         path.write_bytes(content)
-        with pytest.raises(sk.CorruptTokens, match=rf"a\.safetensors': byte {byte}: expected") as caught:
+        with pytest.raises(
+            sk.errors.CorruptTokens, match=rf"a\.safetensors': byte {byte}: expected"
+        ) as caught:
             opened(path)
         assert caught.value.offset == byte

@@ -150,9 +150,9 @@ def test_no_damage_gives_wrong_tokens(cases: int, tmp_path: Path) -> None:
 def test_options_that_contradict_a_store_are_refused(tmp_path: Path) -> None:
     write(tmp_path, dtype="uint16")
     assert len(sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint16"))) == 30
-    with pytest.raises(sk.InvalidArgument, match="contradicts"):
+    with pytest.raises(sk.errors.InvalidArgument, match="contradicts"):
         sk.open(tmp_path, format=sk.formats.Tokens(dtype="uint32"))
-    with pytest.raises(sk.InvalidArgument, match="leave out eos=0"):
+    with pytest.raises(sk.errors.InvalidArgument, match="leave out eos=0"):
         sk.open(tmp_path, format=sk.formats.Tokens(eos=0))
 
 
@@ -161,10 +161,10 @@ def test_a_document_of_another_version_is_refused(tmp_path: Path) -> None:
     document_path = tmp_path / "tokens.json"
     described = json.loads(document_path.read_text())
     document_path.write_text(json.dumps({**described, "seekable_tokens": 2}))
-    with pytest.raises(sk.CorruptState, match=r"has version 2, and this seekable reads version 1"):
+    with pytest.raises(sk.errors.CorruptState, match=r"has version 2, and this seekable reads version 1"):
         sk.open(tmp_path)
     document_path.write_text("{")
-    with pytest.raises(sk.CorruptState, match="repeat the call that wrote the store"):
+    with pytest.raises(sk.errors.CorruptState, match="repeat the call that wrote the store"):
         sk.open(tmp_path)
     document_path.unlink()
     write(tmp_path)

@@ -105,16 +105,16 @@ def test_a_rank_has_a_share_of_the_state_and_says_so(tmp_path: Path) -> None:
     [first, second] = ranks_of(2, prefetch=0)
     for loader in (first, second):
         next(iter(loader))
-    with pytest.raises(sk.NotResumable, match=r"rank 0 of 2 has 6 of the 12 lanes.*partial=True"):
+    with pytest.raises(sk.errors.NotResumable, match=r"rank 0 of 2 has 6 of the 12 lanes.*partial=True"):
         first.state_dict()
     share = first.state_dict(partial=True)
     assert sorted(map(int, share["lanes"])) == list(range(0, LANES, 2))
-    with pytest.raises(sk.CorruptState, match="lacks lane 1 of 12"):
+    with pytest.raises(sk.errors.CorruptState, match="lacks lane 1 of 12"):
         sk.Loader(everything(), batch_size=BATCH).load_state_dict(share)
     sk.save_state(tmp_path, first)
     alone = sk.Loader(everything(), batch_size=BATCH, collate=list)
     with pytest.raises(
-        sk.CorruptState, match=r"of its 2 ranks 0 is there, 1 is missing.*all ranks must call"
+        sk.errors.CorruptState, match=r"of its 2 ranks 0 is there, 1 is missing.*all ranks must call"
     ):
         sk.load_state(tmp_path, alone)
     sk.save_state(tmp_path, second)
@@ -129,7 +129,7 @@ def test_shares_of_two_runs_are_not_put_together(tmp_path: Path) -> None:
         next(iter(loader))
     sk.save_state(tmp_path, first)
     sk.save_state(tmp_path, other)
-    with pytest.raises(sk.CorruptState, match="differ"):
+    with pytest.raises(sk.errors.CorruptState, match="differ"):
         sk.load_state(tmp_path, sk.Loader(everything(), batch_size=BATCH))
 
 
@@ -156,15 +156,17 @@ def everything_but(*, buffer: int) -> sk.Stream:
     ],
 )
 def test_arguments_are_checked(given: dict[str, Any], match: str) -> None:
-    with pytest.raises(sk.InvalidArgument, match=match):
+    with pytest.raises(sk.errors.InvalidArgument, match=match):
         sk.Loader(everything(), **given)
 
 
 def test_ranks_that_could_end_at_different_steps_are_refused() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"different steps on 2 ranks.*steps=.*ds\.filter\(\)"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=r"different steps on 2 ranks.*steps=.*ds\.filter\(\)"
+    ):
         sk.Loader(everything(epochs=1), global_batch_size=4, rank=0, world_size=2)
 
 
 def test_what_a_step_holds_cannot_be_planned() -> None:
-    with pytest.raises(sk.InvalidArgument, match="depends on what the records are"):
+    with pytest.raises(sk.errors.InvalidArgument, match="depends on what the records are"):
         sk.Loader(everything(), batch_size=4).locate(step=3)

@@ -169,10 +169,10 @@ def test_an_error_comes_where_its_batch_would_have(workers: int) -> None:
 def test_lanes_without_a_record_are_an_error_and_not_a_hang() -> None:
     stream = sk.from_sequence(range(3)).stream(lanes=4)
     last = sk.Loader(stream, global_batch_size=4, rank=3, world_size=4, prefetch=0)
-    with pytest.raises(sk.NothingPassed, match="all lanes of rank 3 of 4 are empty"):
+    with pytest.raises(sk.errors.NothingPassed, match="all lanes of rank 3 of 4 are empty"):
         next(iter(last))
     padded = sk.Loader(numbers(0, 3, lanes=4, epochs=1), batch_size=4, end="pad", prefetch=0)
-    with pytest.raises(sk.NothingPassed, match="lane 3 of 4 has no item"):
+    with pytest.raises(sk.errors.NothingPassed, match="lane 3 of 4 has no item"):
         list(padded)
 
 
@@ -180,7 +180,7 @@ def test_a_stream_that_cannot_be_resumed_says_so_when_its_state_is_taken() -> No
     stream = sk.from_iterable(lambda: iter(range(10)))
     loader = sk.Loader(stream, batch_size=2, collate=list)
     assert next(iter(loader)) == [0, 1]
-    with pytest.raises(sk.NotResumable, match="replay=True"):
+    with pytest.raises(sk.errors.NotResumable, match="replay=True"):
         loader.state_dict()
 
 
@@ -202,7 +202,7 @@ def test_holes_are_left_out_and_counted(workers: int, kind: WorkerType) -> None:
         sk.Loader(
             stream, batch_size=4, collate=list, workers=workers, worker_type=kind, max_holes=3
         ) as loader,
-        pytest.raises(sk.TooManyHoles, match="max_holes=3"),
+        pytest.raises(sk.errors.TooManyHoles, match="max_holes=3"),
     ):
         list(loader)
 

@@ -15,5 +15,5 @@ def read_rows(dataset: sk.Dataset, rows: list[int], answers: Connection) -> None
     for row in rows:
         try:
             answers.send(dataset[row]["id"])
-        except sk.ForkUnsafe as error:
+        except sk.errors.ForkUnsafe as error:
             answers.send(f"ForkUnsafe: {error}")

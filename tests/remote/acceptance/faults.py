@@ -25,11 +25,11 @@ PASSING = {
 """What goes well when the request is sent again."""
 
 LASTING = {
-    "forbidden": (Fault(status=403), sk.AccessDenied),
+    "forbidden": (Fault(status=403), sk.errors.AccessDenied),
     "gone": (Fault(status=404), sk.DataNotFound),
     "other-etag": (Fault(etag='"another"'), sk.IndexStale),
-    "refused": (Fault(status=503), sk.Unreachable),
-    "broken": (Fault(status=500), sk.Unreachable),
-    "short": (Fault(lie=13), sk.Unreachable),
+    "refused": (Fault(status=503), sk.errors.Unreachable),
+    "broken": (Fault(status=500), sk.errors.Unreachable),
+    "short": (Fault(lie=13), sk.errors.Unreachable),
 }
 """What does not, and the error that says so."""

@@ -54,7 +54,7 @@ def test_what_goes_on_failing_is_an_error_that_names_the_object(
     front.rule(fault, target="^GET .*part-01", count=1000)
     with pytest.raises(error, match=re.escape(corpus.keys[1])) as raised:
         list(dataset)
-    if error is sk.Unreachable:
+    if error is sk.errors.Unreachable:
         assert re.search(r"\b2 tries\b", str(raised.value))
         assert re.search(r"bytes \d+ to \d+", str(raised.value))
     front.calm()

@@ -47,7 +47,7 @@ def test_a_status_of_a_condition_that_was_not_sent_is_asked_for_again(
     front.rule(Fault(status=status), target="^GET .*part-01")
     assert list(dataset) == list(corpus.records)
     front.rule(Fault(status=status), target="^HEAD ", count=1000)
-    with pytest.raises(sk.Unreachable, match=rf"part-0.*2 tries.*{status}"):
+    with pytest.raises(sk.errors.Unreachable, match=rf"part-0.*2 tries.*{status}"):
         corpus.open(retries=1)
 
 
@@ -73,7 +73,7 @@ def test_an_object_is_opened_where_nothing_may_be_listed(listed: tuple[Corpus, F
         corpus.urls[0], index=sk.Index(folder=corpus.index_dir), storage=sk.Storage(options=options)
     )
     assert list(one) == list(corpus.records[:100])
-    with pytest.raises(sk.AccessDenied, match="listed"):
+    with pytest.raises(sk.errors.AccessDenied, match="listed"):
         sk.open(
             f"{corpus.bucket.url}/corpus",
             index=sk.Index(folder=corpus.index_dir),
@@ -84,10 +84,10 @@ def test_an_object_is_opened_where_nothing_may_be_listed(listed: tuple[Corpus, F
 @pytest.mark.parametrize(
     ("status", "error", "said"),
     [
-        (401, sk.AccessDenied, "credentials: access_key_id"),
-        (403, sk.AccessDenied, "credentials: access_key_id"),
+        (401, sk.errors.AccessDenied, "credentials: access_key_id"),
+        (403, sk.errors.AccessDenied, "credentials: access_key_id"),
         (404, sk.DataNotFound, "open the data again"),
-        (409, sk.Unreachable, "409 Conflict"),
+        (409, sk.errors.Unreachable, "409 Conflict"),
     ],
 )
 def test_an_error_of_a_read_names_object_and_range(
@@ -120,7 +120,7 @@ def test_a_conflict_of_writers_is_asked_for_again(listed: tuple[Corpus, Front]) 
 def test_a_key_that_no_client_lists_is_named(bucket: Bucket, tmp_path: Path) -> None:
     corpus = Corpus.made(bucket, tmp_path)
     bucket.upload({"corpus//part-03.jsonl": b"{}"})
-    with pytest.raises(sk.InvalidArgument, match=r"corpus//.*rename it.*sk\.Storage\(filesystem="):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"corpus//.*rename it.*sk\.Storage\(filesystem="):
         sk.open(
             f"{bucket.url}/corpus",
             index=sk.Index(folder=corpus.index_dir),

@@ -96,7 +96,7 @@ def test_names_with_percent_signs_on_the_web_are_those_of_other_copies(
     assert {record["location"]["path"] for record in planned} == set(urls)
     assert list(again) == list(run_of)
     on_web.save(tmp_path / "pipeline.json")
-    loaded = sk.load_dataset(tmp_path / "pipeline.json", root=f"{web.url}/d", index_dir=tmp_path / "index")
+    loaded = sk.load_pipeline(tmp_path / "pipeline.json", root=f"{web.url}/d", index_dir=tmp_path / "index")
     assert list(loaded) == list(local)
 
 

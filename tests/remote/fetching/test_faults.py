@@ -35,7 +35,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "reset": lambda: failing(Passing("connection reset")),
     "slow down": lambda: failing(Passing("503", refused=True, retry_after=0.001)),
     "stale": lambda: failing(sk.IndexStale("another etag")),
-    "denied": lambda: failing(sk.AccessDenied("expired")),
+    "denied": lambda: failing(sk.errors.AccessDenied("expired")),
     "gone": lambda: failing(sk.DataNotFound("no such key")),
 }
 SCHEDULES = st.lists(
@@ -62,7 +62,7 @@ def error_of(fetcher: Fetcher, wants: Wants) -> str | None:
         for number, start, stop in zip(*columns, strict=True):
             assert fetcher.range(wants.objects[number], start, stop) == OBJECTS[KEYS[number]][start:stop]
         assert held.held_bytes >= max(wants.stops - wants.starts)
-    except (sk.IndexStale, sk.AccessDenied, sk.DataNotFound, sk.Unreachable) as error:
+    except (sk.IndexStale, sk.errors.AccessDenied, sk.DataNotFound, sk.errors.Unreachable) as error:
         return str(error)
     return None
 

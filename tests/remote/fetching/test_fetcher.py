@@ -73,7 +73,7 @@ def test_an_error_of_the_store_ends_the_read(store: FakeStore, fetcher: Fetcher)
 
 
 def test_a_range_beyond_the_object_is_refused(store: FakeStore, fetcher: Fetcher) -> None:
-    with pytest.raises(sk.InvalidArgument, match="bytes 5 to 100001 are not within the object"):
+    with pytest.raises(sk.errors.InvalidArgument, match="bytes 5 to 100001 are not within the object"):
         fetcher.range(store.ref("a"), 5, 100_001)
     assert fetcher.range(store.ref("a"), 5, 5) == memoryview(b"")
     assert not store.reads

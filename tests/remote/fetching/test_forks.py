@@ -118,7 +118,7 @@ def test_a_child_that_can_start_no_helper_says_what_to_do(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "executable", "/no/such/interpreter")
     store, _ = store_of("https://localhost/object")
     relayed = RelayedStore(store, "https://localhost/object", Helper())
-    with pytest.raises(sk.ForkUnsafe, match=r'no helper process can start .*="forkserver"'):
+    with pytest.raises(sk.errors.ForkUnsafe, match=r'no helper process can start .*="forkserver"'):
         asyncio.run(relayed.stat("object"))
 
 
@@ -130,7 +130,9 @@ def test_options_that_a_helper_cannot_read_are_an_error_at_once(monkeypatch: pyt
     path = mount("s3://only-here/a", {"credential_provider": here.provider})
     helper = Helper()
     relayed = RelayedStore(store_of(path)[0], path, helper)
-    with pytest.raises(sk.AccessDenied, match=r"s3://only-here \(credential_provider\) .*only_in_this"):
+    with pytest.raises(
+        sk.errors.AccessDenied, match=r"s3://only-here \(credential_provider\) .*only_in_this"
+    ):
         asyncio.run(relayed.stat("a"))
     helper.close()
 

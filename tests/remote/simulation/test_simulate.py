@@ -288,13 +288,13 @@ def test_wrong_arguments_are_refused(data: sk.Dataset, wrong: dict[str, Any], me
 def test_what_has_no_bytes_or_no_end_is_refused_or_nothing() -> None:
     memory = sk.simulate(sk.from_sequence(range(100)), global_batch_size=10, records_per_second=100)
     assert (memory.bytes, memory.requests, memory.hit_ratio) == (0, 0, 0.0)
-    with pytest.raises(sk.InvalidArgument, match="the dataset is empty"):
+    with pytest.raises(sk.errors.InvalidArgument, match="the dataset is empty"):
         sk.simulate(sk.from_sequence([]), global_batch_size=10, records_per_second=100)
     endless = sk.mix({"a": sk.from_sequence([1]), "b": sk.from_sequence([2])}, seed=0, stop="never")
-    with pytest.raises(sk.EndlessDataset):
+    with pytest.raises(sk.errors.EndlessDataset):
         sk.simulate(endless, global_batch_size=10, records_per_second=100)
     stream: Any = sk.from_sequence([1]).stream()
-    with pytest.raises(sk.WrongType, match="takes a Dataset"):
+    with pytest.raises(sk.errors.WrongType, match="takes a Dataset"):
         sk.simulate(stream, global_batch_size=10, records_per_second=100)
 
 

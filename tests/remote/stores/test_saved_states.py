@@ -37,5 +37,5 @@ def test_a_run_goes_on_from_a_state_in_a_store(store: Bucket) -> None:
     assert sk.load_state(f"{folder}/state-000000000004-00000-of-00001.json", other)
     assert list(other) == [batch, *rest]
     assert sk.load_state(f"{folder}/state-000000000003-00000-of-00001.json", other) is False
-    with pytest.raises(sk.InvalidArgument, match="local path"):
+    with pytest.raises(sk.errors.InvalidArgument, match="local path"):
         sk.save_state("run", first, storage_options={"region": "x"})

@@ -103,7 +103,7 @@ def test_a_folder_has_the_bytes_of_a_local_one(kind: str, bucket: Bucket, tmp_pa
 def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
     address = f"{bucket.url}/one.jsonl"
     bucket.upload({"one.jsonl": CONTENT})
-    with pytest.raises(sk.InvalidArgument, match="overwrite=True"):
+    with pytest.raises(sk.errors.InvalidArgument, match="overwrite=True"):
         data().write_jsonl(address, storage_options=bucket.options, jobs=1)
     written = data().write_jsonl(address, overwrite=True, jobs=1)
     assert written.paths == (address,)
@@ -112,7 +112,7 @@ def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
 
 def test_a_folder_with_other_data_is_refused(bucket: Bucket) -> None:
     bucket.upload({"out/theirs.jsonl": b"{}\n", "out/.hidden": b"", "out/note.md": b""})
-    with pytest.raises(sk.InvalidArgument, match=r"holds data .*theirs\.jsonl"):
+    with pytest.raises(sk.errors.InvalidArgument, match=r"holds data .*theirs\.jsonl"):
         data().write_jsonl(f"{bucket.url}/out", storage_options=bucket.options, jobs=1)
     other = sk.from_sequence(ROWS[:3])
     other.write_jsonl(f"{bucket.url}/more", storage_options=bucket.options, jobs=1)
@@ -157,7 +157,9 @@ def test_of_two_machines_that_write_to_one_address_one_gets_an_error(
 
     dataset = data().map(at_once, version="1")
     pipeline = dataset if kind == "dataset" else dataset.stream(lanes=1, epochs=1)
-    with pytest.raises(sk.InvalidArgument, match="perhaps on another machine, writes the files beside"):
+    with pytest.raises(
+        sk.errors.InvalidArgument, match="perhaps on another machine, writes the files beside"
+    ):
         write()
     assert others[0].rows == len(ROWS)
     assert write().kept == 5
@@ -168,12 +170,12 @@ def test_of_two_machines_that_begin_at_once_one_begins(bucket: Bucket) -> None:
     one, other = ManifestFile(path), ManifestFile(path)
     manifest = new_manifest(Identity("xxh3:0", 9, {}, "3.12", "jsonl", ".jsonl", 5, {}), None, run="1")
     one.write(manifest)
-    with pytest.raises(sk.InvalidArgument, match="at the same time"):
+    with pytest.raises(sk.errors.InvalidArgument, match="at the same time"):
         other.write(manifest)
     one.write(manifest)
     late = ManifestFile(path)
     bucket.delete("begun/.seekable-write.json")
-    with pytest.raises(sk.InvalidArgument, match="at the same time"):
+    with pytest.raises(sk.errors.InvalidArgument, match="at the same time"):
         late.write(manifest)
 
 
@@ -250,9 +252,9 @@ def test_worker_processes_write_the_parts_of_a_stream(bucket: Bucket) -> None:
 
 
 def test_wrong_options_are_refused_before_anything_is_written(bucket: Bucket, tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match="did you mean 'region'"):
+    with pytest.raises(sk.errors.InvalidArgument, match="did you mean 'region'"):
         data().write_jsonl(f"{bucket.url}/x", storage_options={"regoin": "x"})
-    with pytest.raises(sk.InvalidArgument, match="local path"):
+    with pytest.raises(sk.errors.InvalidArgument, match="local path"):
         data().write_jsonl(tmp_path / "x", storage_options={"region": "x"})
     assert not (tmp_path / "x").exists()
     with pytest.raises(AccessDenied):
@@ -272,7 +274,7 @@ def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_p
     assert [there[row]["tokens"].tolist() for row in (0, 50, 94)] == [
         local[row]["tokens"].tolist() for row in (0, 50, 94)
     ]
-    with pytest.raises(sk.InvalidArgument, match="Forager"):
+    with pytest.raises(sk.errors.InvalidArgument, match="Forager"):
         sk.tokenize(data(), to=f"{address}2", tokenizer=ids, eos=0, sample_size=5, storage_options=options)
     streamed = data().map(lambda row: {"tokens": ids(row["text"])}, version="1").stream(lanes=2, epochs=1)
     assert streamed.write_tokens(f"{address}3", dtype="uint16", jobs=1).rows == len(ROWS)
@@ -305,12 +307,12 @@ def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
     chosen = source.filter(is_even, jobs=1).shuffle(seed=1)
     place = f"{bucket.url}/even.json"
     chosen.save(place)
-    again = sk.load_dataset(place, functions={"is_even": is_even}, storage_options=bucket.options)
+    again = sk.load_pipeline(place, functions={"is_even": is_even}, storage_options=bucket.options)
     assert again.fingerprint == chosen.fingerprint
     assert list(again[:5]) == list(chosen[:5])
     with pytest.raises(sk.DataNotFound, match="there is no file"):
-        sk.load_dataset(f"{bucket.url}/odd.json")
-    with pytest.raises(sk.InvalidArgument, match="data file of the pipeline"):
+        sk.load_pipeline(f"{bucket.url}/odd.json")
+    with pytest.raises(sk.errors.InvalidArgument, match="data file of the pipeline"):
         chosen.save(f"{bucket.url}/in.jsonl")
 
 
@@ -327,7 +329,7 @@ def test_cuts_are_written_one_at_a_time(bucket: Bucket) -> None:
         for row in ROWS:
             writer.write(as_cut(row))
     assert len(objects(address)) == 3 * 4
-    with pytest.raises(sk.InvalidArgument, match="holds 'cuts"):
+    with pytest.raises(sk.errors.InvalidArgument, match="holds 'cuts"):
         sk.SharWriter(address, fields)
 
 

@@ -1,4 +1,4 @@
-"""Pipelines as files: what ``ds.save`` writes, and ``sk.load_dataset`` reads.
+"""Pipelines as files: what ``ds.save`` writes, and ``sk.load_pipeline`` reads.
 
     fields        the fields of nodes and their types; values and functions of users; chosen rows, in files
     data_files    the data files: their folders, their names and their digests

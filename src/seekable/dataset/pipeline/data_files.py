@@ -101,7 +101,7 @@ class Roots:
         stores: Stores,
         allow: tuple[str, ...],
     ) -> Roots:
-        """Return the folders that the argument ``root`` of ``load_dataset`` names.
+        """Return the folders that the argument ``root`` of ``load_pipeline`` names.
 
         Raises:
             WrongType: ``root`` is neither a path nor a list or dict of paths.

@@ -328,7 +328,7 @@ class Names:
 
 
 class Given:
-    """The functions, or the sequences, that the caller of ``load_dataset`` gives for names of the file."""
+    """The functions, or the sequences, that the caller of ``load_pipeline`` gives for names of the file."""
 
     def __init__(self, argument: str, given: object) -> None:
         """Check the type of an argument.

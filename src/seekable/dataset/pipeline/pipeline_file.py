@@ -1,4 +1,4 @@
-"""The pipeline file: a JSON document that ``ds.save`` writes and ``sk.load_dataset`` reads.
+"""The pipeline file: a JSON document that ``ds.save`` writes and ``sk.load_pipeline`` reads.
 
     {"seekable_pipeline": 1, "fingerprint": ..., "records": ..., "pipeline": ...,
      "functions": {...}, "sequences": {...}, "nodes": [...]}
@@ -112,7 +112,7 @@ def _check_place(path: str, node: Node) -> None:
         raise InvalidArgument(message)
 
 
-def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one more
+def read_pipeline(  # noqa: PLR0913 - what `sk.load_pipeline` is given, and one more
     path: object,
     *,
     functions: object,
@@ -126,7 +126,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     stores: Stores | None = None,
     allow: object = None,
 ) -> Node:
-    """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
+    """Return the node of a dataset that was saved; see ``seekable.load_pipeline``.
 
     With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
     argument of ``sk.open``. ``stores`` says how addresses are reached, ``allow`` which of them may be named.
@@ -154,7 +154,7 @@ def needed_names(path: str) -> tuple[list[str], list[str]]:
     """Return the names of the functions and of the sequences that a pipeline file needs.
 
     Raises:
-        DataNotFound, UnsupportedFormat, CorruptState: as ``seekable.load_dataset``.
+        DataNotFound, UnsupportedFormat, CorruptState: as ``seekable.load_pipeline``.
     """
     _, document = _document(path, Stores())
     functions, sequences = (
@@ -165,7 +165,7 @@ def needed_names(path: str) -> tuple[list[str], list[str]]:
 
 def _document(path: object, stores: Stores) -> tuple[str, dict[str, Any]]:
     if not isinstance(path, str | os.PathLike):
-        message = f"load_dataset() takes the path of a file (got {path!r} of type {type(path).__name__})"
+        message = f"load_pipeline() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     place = output_path(path)
     place = stores.mounted(place) if is_address(place) else place
@@ -213,7 +213,7 @@ def _check_given(
             calls.append(f"{argument}={{{', '.join(f'{name!r}: ...' for name in names)}}}")
     message = (
         f"the pipeline {document.get('pipeline', '')!s:.200} needs what a file cannot hold: "
-        f"load_dataset(..., {', '.join(calls)})"
+        f"load_pipeline(..., {', '.join(calls)})"
     )
     raise InvalidArgument(message)
 

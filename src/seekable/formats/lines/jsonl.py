@@ -146,7 +146,7 @@ class JsonlScanner:
         if _is_one_document(text) or (is_array and path.lower().endswith(".json")):
             if text.lstrip(b"{ \t\r\n").startswith(f'"{pipeline.PIPELINE_KEY}"'.encode()):
                 raise UnsupportedFormat(
-                    f"{path!r} is a pipeline that ds.save wrote, and no data: sk.load_dataset({path!r})"
+                    f"{path!r} is a pipeline that ds.save wrote, and no data: sk.load_pipeline({path!r})"
                 )
             kind, program = ("array", "'.[]'") if is_array else ("document", ".")
             raise UnsupportedFormat(
