@@ -62,10 +62,9 @@ def test_what_is_named_here_exists(ours: str) -> None:
 
 
 def test_every_page_is_in_the_index_and_in_the_comparison() -> None:
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    index = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
     comparison = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     for page in PAGES:
-        assert f"(howto/{page.name})" in index
         assert f"\nhowto/{page.stem}\n" in index
         assert f"(howto/{page.name})" in comparison
 
