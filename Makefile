@@ -71,7 +71,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test test-changed check static nightly budget mutants \
-	optimized minimum bare fuzz browser lint types docs bench clean
+	newcomer optimized minimum bare fuzz browser lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -106,7 +106,7 @@ static: lint types docs
 # The budget is measured alone; what has one process runs beside something else.
 nightly: $(VENV)/.apart $(VENV)/.browser $(VENV)/.azurite ## all there is: every kill and cut, frameworks, demos, fuzz, minimum versions, mutants
 	@$(MAKE) --no-print-directory budget
-	@$(MAKE) --no-print-directory --jobs=2 static minimum mutants fuzz optimized bare
+	@$(MAKE) --no-print-directory --jobs=2 static minimum mutants fuzz optimized bare newcomer
 	@$(MEMORY) $(VENV)/bin/python -m tests.run --nightly $(ARGS)
 
 budget: $(VENV)/.made ## measure the processor time of the tests; fail where a room is over its budget
@@ -114,6 +114,9 @@ budget: $(VENV)/.made ## measure the processor time of the tests; fail where a r
 
 mutants: $(VENV)/.made ## plant faults, one after the other: the tests of its room must find each
 	@$(MEMORY) $(VENV)/bin/python -m tests.mutants $(ARGS)
+
+newcomer: $(VENV)/.made ## install the built wheel alone, and run the blocks of README, quick start and tutorial
+	@$(VENV)/bin/python -m tests.newcomer
 
 optimized: $(VENV)/.made ## run some tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -W ignore::pytest.PytestConfigWarning $(OPTIMIZED)
