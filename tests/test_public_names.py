@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -48,6 +49,35 @@ def test_there_are_few_names_at_the_top() -> None:
 def test_an_error_that_is_not_at_the_top_says_where_it_is() -> None:
     with pytest.raises(AttributeError, match=r"it is sk\.errors\.OutOfRange"):
         getattr(seekable, "OutOfRange")  # noqa: B009 - types know that it is not there
+
+
+ALL_MODULES = """
+import importlib, pkgutil, sys
+for name in ("torch", "ray", "transformers", "lhotse", "dask", "megatron"):  # they take half a minute
+    sys.modules[name] = None
+import seekable
+imported = 0
+for module in pkgutil.walk_packages(seekable.__path__, "seekable.", onerror=print):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            assert module.name.startswith("seekable.integrations."), module.name
+        else:
+            imported += 1
+for name in seekable.__all__:
+    if name not in {"__version__", *seekable._PACKAGES}:
+        home = importlib.import_module("seekable." + seekable._HOMES.get(name, "errors"))
+        assert getattr(seekable, name) is getattr(home, name), name
+print(imported)
+"""
+
+
+def test_no_module_takes_the_place_of_a_public_name() -> None:
+    """A module `seekable.view` would, once it is imported: Python sets it on the package."""
+    done = subprocess.run([sys.executable, "-c", ALL_MODULES], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert int(done.stdout) > 500
 
 
 @pytest.mark.parametrize("name", seekable.__all__)
@@ -100,3 +130,9 @@ def test_type_checkers_see_the_formats_that_there_are() -> None:
     assert sorted(homes) == sorted(seekable.formats.__all__)
     for name, home in homes.items():
         assert getattr(importlib.import_module(str(home)), name) is getattr(seekable.formats, name)
+
+
+def test_a_loader_has_few_names() -> None:
+    parameters = list(inspect.signature(seekable.Loader).parameters)
+    assert len(parameters) <= 13
+    assert len([name for name in dir(seekable.Loader) if not name.startswith("_")]) <= 22

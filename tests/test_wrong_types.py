@@ -37,7 +37,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     ),
     "workers=": (lambda value: sk.Loader(ds, workers=value), NUMBERS),
     "end=": (lambda value: sk.Loader(ds, end=value), CHOICES),
-    "worker_type=": (lambda value: sk.Loader(ds, worker_type=value), CHOICES),
+    "type=": (lambda value: sk.Workers(1, type=value), CHOICES),
     "collate=": (lambda value: sk.Loader(ds, collate=value), FUNCTIONS),
     "then=": (lambda value: sk.FillCollate(then=value), FUNCTIONS),
     "locate(step=)": (lambda value: loader.locate(step=value), [*NUMBERS, (1 << 63) - 1]),

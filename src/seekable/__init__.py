@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
+    from seekable.loader.workers import Workers
     from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
     from seekable.remote.simulation.simulate import simulate
@@ -81,6 +82,7 @@ __all__ = [
     "Storage",
     "Stream",
     "Viewer",
+    "Workers",
     "__version__",
     "audio",
     "audio_mix",
@@ -120,6 +122,7 @@ _HOMES = {
     "Storage": "storage.access",
     "Stream": "stream.stream",
     "Viewer": "viewer.viewer",
+    "Workers": "loader.workers",
     "audio": "formats.audio.audio_decoder",
     "audio_mix": "formats.audio.audio_mix",
     "collate": "loader.collate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import operator
 import os
@@ -33,6 +34,7 @@ __all__ = [
     "checked_function",
     "checked_path",
     "checked_rows",
+    "checked_seconds",
     "checked_seed",
     "checked_texts",
     "checked_version",
@@ -239,6 +241,22 @@ def checked_fraction(name: str, value: object) -> Fraction:
     return Fraction(repr(float(value)))
 
 
+def checked_seconds(name: str, value: float | None) -> float | None:
+    """Return a time in seconds, checked; None stands for any time.
+
+    Raises:
+        WrongType: the value is not a number.
+        InvalidArgument: the value is not above 0.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongType(f"{name} must be a number of seconds, or None (got {value!r})")
+    if not value > 0:
+        raise InvalidArgument(f"{name} must be above 0 seconds (got {value!r})")
+    return float(value)
+
+
 def checked_seed(value: object) -> int:
     """Return a seed, ``0 <= seed < 2**64``."""
     return checked_count("seed", value, least=0, below=1 << 64)
@@ -339,6 +357,8 @@ def out_of_range(row: int, size: int | None) -> str:
 def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator by which a function refuses keywords that it lacks, with the name that is meant.
 
+    Arguments that must be named are refused by position likewise.
+
     Args:
         elsewhere: what to write instead, by the keyword that people write.
 
@@ -349,18 +369,33 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
         >>> load(num_workers=2)
         Traceback (most recent call last):
         seekable.errors.InvalidArgument: load() has no argument 'num_workers': write workers=
+        >>> load(worker=2)
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: load() has no argument 'worker': did you mean workers=?
     """
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
-        known = frozenset(function.__kwdefaults__ or ()) | frozenset(function.__code__.co_varnames)
+        code = function.__code__
+        of_class = function.__qualname__.endswith(".__init__")
+        shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+        known = code.co_varnames[of_class : code.co_argcount + code.co_kwonlyargcount]
+        allowed, most = frozenset(known), code.co_argcount - of_class
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            if not known.issuperset(kwargs):
-                name = next(name for name in kwargs if name not in known)
-                way = f"write {elsewhere[name]}" if name in elsewhere else "see its documentation"
-                message = f"{function.__name__}() has no argument {name!r}: {way}"
+            if not allowed.issuperset(kwargs):
+                name = next(name for name in kwargs if name not in allowed)
+                near = difflib.get_close_matches(name, known, n=1)
+                way = f"did you mean {near[0]}=?" if near else f"it has {', '.join(known)}"
+                way = f"write {elsewhere[name]}" if name in elsewhere else way
+                message = f"{shown}() has no argument {name!r}: {way}"
                 raise InvalidArgument(message)
+            given = args[of_class:]
+            if len(given) > most:
+                raise WrongType(
+                    f"{shown}() takes {most} argument{'s' * (most > 1)} by position (got {len(given)}): give "
+                    f"the others by name, such as {known[most]}={given[most]!r:.40}"
+                )
             return function(*args, **kwargs)
 
         return checked

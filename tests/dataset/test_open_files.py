@@ -145,7 +145,7 @@ def check_bound(folder: Path, most: int, *, maps_too: bool) -> None:
         assert sorted(map(str, threads.map(windows.__getitem__, range(len(ds))))) == sorted(
             map(str, expected)
         )
-    for _ in sk.Loader(windows, batch_size=50, workers=2, worker_type="thread", collate=list):
+    for _ in sk.Loader(windows, batch_size=50, workers=sk.Workers(2, type="thread"), collate=list):
         # Threads advise the system about a file that others have closed, with a descriptor of the moment.
         assert descriptors(folder) <= most + (0 if maps_too else 3)
         # What the threads read at this moment is mapped too.

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +16,8 @@ import torch
 from tests.integrations.torch_samplers import corpus, loader_of, numbers, sampled
 from torch.utils.data import default_collate
 
+import seekable as sk
 from seekable.loader.collate import collate
-
-if TYPE_CHECKING:
-    import seekable as sk
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -42,7 +40,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "how", [{"workers": 2}, {"workers": 2, "worker_type": "thread"}, {"prefetch": 2}], ids=str
+    "how", [{"workers": 2}, {"workers": sk.Workers(2, type="thread")}, {"prefetch": 2}], ids=str
 )
 @pytest.mark.parametrize("fn", [_tensors, default_collate])
 def test_a_loader_delivers_the_tensors_of_its_collate(fn: Any, how: dict[str, Any]) -> None:

@@ -35,12 +35,6 @@ def test_a_pass_is_a_run() -> None:
     assert list(loader) == batches_of(shuffled(37), 4, epochs=2, runs=2)[19:]
 
 
-def test_the_batch_sampler_announces_too() -> None:
-    loader = loader_of(prefetch=0)
-    loader.batch_sampler.set_epoch(2)
-    assert list(loader) == WHOLE[20:30]
-
-
 @pytest.mark.parametrize("delivered", range(11))
 def test_the_pass_to_go_on_in_changes_nothing(delivered: int, prefetch: int) -> None:
     first = loader_of(prefetch=prefetch)

@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seekable.loader.workers import WorkerType
+
 by_workers = pytest.mark.parametrize("workers", [0, 2])
 
-WORKER_TYPE = "process" if ALL else "thread"
+WORKER_TYPE: WorkerType = "process" if ALL else "thread"
 """Threads pass the same messages, and start at once."""
 
 
 @contextlib.contextmanager
 def loading(dataset: sk.Dataset, **given: Any) -> Iterator[sk.Loader]:
-    with sk.Loader(
-        dataset, **{"batch_size": 4, "collate": list, "worker_type": WORKER_TYPE, **given}
-    ) as loader:
+    given["workers"] = sk.Workers(given.get("workers", 0), type=WORKER_TYPE)
+    with sk.Loader(dataset, **{"batch_size": 4, "collate": list, **given}) as loader:
         yield loader
 
 

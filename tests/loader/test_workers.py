@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import FrozenInstanceError
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ def test_they_make_the_same_batches(worker_type: Any, workers: int, end: Any) ->
     for n in sizes:
         alone = sk.Loader(shuffled(n), batch_size=7, collate=list, end=end, epochs=2, prefetch=0)
         runs = [list(alone), list(alone)]
-        with loading(shuffled(n), workers=workers, worker_type=worker_type, end=end, epochs=2) as loader:
+        with loading(shuffled(n), workers=sk.Workers(workers, type=worker_type), end=end, epochs=2) as loader:
             assert [list(loader), list(loader)] == runs
             assert loader.state_dict() == alone.state_dict()
 
@@ -78,7 +79,7 @@ def test_they_make_the_same_batches(worker_type: Any, workers: int, end: Any) ->
 def test_each_rank_has_its_share(worker_type: Any) -> None:
     def batches(workers: int, rank: int) -> list[list[int]]:
         given = {"batch_size": 1, "global_batch_size": 12, "rank": rank, "world_size": 3, "end": "drop"}
-        with loading(shuffled(), workers=workers, worker_type=worker_type, **given) as loader:
+        with loading(shuffled(), workers=sk.Workers(workers, type=worker_type), **given) as loader:
             return list(loader)
 
     assert [batches(2, rank) for rank in range(3)] == [batches(0, rank) for rank in range(3)]
@@ -88,11 +89,11 @@ def test_a_run_goes_on_with_any_number_of_workers() -> None:
     whole = list(sk.Loader(shuffled(), batch_size=7, collate=list, epochs=2))
     for cut in range(0, len(whole) + 1, 3):
         kind = "process" if ALL or cut == 15 else "thread"
-        with loading(shuffled(), workers=cut % 3, worker_type=kind, epochs=2) as first:
+        with loading(shuffled(), workers=sk.Workers(cut % 3, type=kind), epochs=2) as first:
             run = iter(first)
             before = [next(run) for _ in range(cut)]
             state = json.loads(json.dumps(first.state_dict()))
-        with loading(shuffled(), workers=(cut + 1) % 3, worker_type=kind, epochs=2) as second:
+        with loading(shuffled(), workers=sk.Workers((cut + 1) % 3, type=kind), epochs=2) as second:
             second.load_state_dict(state)
             assert before + list(second) == whole
 
@@ -114,7 +115,7 @@ def test_a_live_run_can_be_moved() -> None:
 @pytest.mark.parametrize("worker_type", TYPES)
 def test_holes_are_counted(worker_type: Any) -> None:
     ds = sk.from_sequence([sk.HOLE if i % 5 == 2 else i for i in range(20)])
-    with loading(ds, batch_size=6, worker_type=worker_type) as loader:
+    with loading(ds, batch_size=6, workers=sk.Workers(2, type=worker_type)) as loader:
         assert list(loader) == [[0, 1, 3, 4, 5], [6, 8, 9, 10, 11], [13, 14, 15, 16], [18, 19]]
         assert loader.report()["holes"] == 4
 
@@ -157,7 +158,7 @@ def test_a_script_needs_no_main_guard_and_ends_without_noise(how: str, tmp_path:
 def test_an_error_comes_where_its_batch_would_have(worker_type: Any) -> None:
     whole = list(sk.Loader(shuffled(), batch_size=7, collate=list))
     at = next(i for i, batch in enumerate(whole) if 50 in batch)
-    with loading(shuffled().map(picky), worker_type=worker_type) as loader:
+    with loading(shuffled().map(picky), workers=sk.Workers(2, type=worker_type)) as loader:
         run = iter(loader)
         assert [next(run) for _ in range(at)] == whole[:at]
         with pytest.raises(LookupError, match="cannot take 50") as caught:
@@ -203,7 +204,9 @@ def test_one_that_is_killed_is_told_with_its_signal() -> None:
 
 def test_one_that_is_killed_is_replaced() -> None:
     whole = list(sk.Loader(shuffled(400), batch_size=3, collate=list))
-    with loading(shuffled(400), batch_size=3, prefetch=1, restart_workers=True, timeout=60) as loader:
+    with loading(
+        shuffled(400), batch_size=3, prefetch=1, workers=sk.Workers(2, restart=None, timeout=60)
+    ) as loader:
         run = iter(loader)
         batches = []
         for number in range(some(8, of=2)):
@@ -212,9 +215,23 @@ def test_one_that_is_killed_is_replaced() -> None:
         assert batches + list(run) == whole
 
 
+def test_no_more_are_replaced_than_said() -> None:
+    workers = sk.Workers(1, restart=1, timeout=60)
+    with loading(shuffled(), batch_size=1, prefetch=1, workers=workers) as loader:
+        run = iter(loader)
+        batches = [next(run)]
+        os.kill(pool_of(loader).workers[0].pid, signal.SIGKILL)
+        # One may lie there already.
+        batches += [next(run), next(run)]
+        assert batches == [[record] for record in shuffled()[:3]]
+        os.kill(pool_of(loader).workers[0].pid, signal.SIGKILL)
+        with pytest.raises(sk.errors.WorkerDied, match=r"workers=sk\.Workers\(\.\.\., restart=2\)"):
+            list(run)
+
+
 def test_a_batch_that_kills_all_who_make_it_is_an_error() -> None:
     with (
-        loading(shuffled().map(deadly), workers=1, restart_workers=True) as loader,
+        loading(shuffled().map(deadly), workers=sk.Workers(1, restart=None)) as loader,
         pytest.raises(sk.errors.WorkerDied),
     ):
         list(loader)
@@ -236,7 +253,7 @@ def test_one_that_hangs_is_told_with_its_stack(tmp_path: Path) -> None:
     fifo = tmp_path / "stuck"
     os.mkfifo(fifo)
     ds = shuffled().map(partial(stuck_at_50, tells=str(fifo)))
-    with loading(ds, workers=1, timeout=60) as loader:
+    with loading(ds, workers=sk.Workers(1, timeout=60)) as loader:
         run = up_to_one_that_never_comes(loader, at)
         assert fifo.read_bytes() == b"."
         with pytest.raises(
@@ -251,7 +268,7 @@ def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
     for name, rows in (("a", range(5)), ("b", range(5, 9))):
         (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
     ds = sk.open(tmp_path).map(stuck_at_a_line)
-    with loading(ds, workers=1, timeout=60, batch_size=2) as loader:
+    with loading(ds, workers=sk.Workers(1, timeout=60), batch_size=2) as loader:
         run = up_to_one_that_never_comes(loader, 2)
         with pytest.raises(sk.errors.WorkerHung) as caught:
             next(run)
@@ -416,16 +433,40 @@ def test_they_are_started_once() -> None:
     ("given", "match"),
     [
         ({"workers": -1}, "workers must be at least 0"),
-        ({"worker_type": "fork"}, "worker_type must be 'process' or 'thread'"),
-        ({"timeout": 0}, "timeout must be above 0 seconds"),
-        ({"timeout": "1"}, "timeout must be a number of seconds"),
-        ({"restart_workers": 1}, "restart_workers must be True or False"),
+        ({"workers": "2"}, r"workers must be an integer .*: say how many, or sk\.Workers\(count"),
+        ({"worker_type": "thread"}, r"no argument 'worker_type': write workers=sk\.Workers\(4, type="),
+        ({"timeout": 60}, r"no argument 'timeout': write workers=sk\.Workers\(4, timeout=60\)"),
+        ({"restart_workers": True}, r"write workers=sk\.Workers\(4, restart=2\)"),
         ({"prefetch_bytes": 0}, "prefetch_bytes must be at least 1"),
     ],
 )
 def test_arguments_are_checked(given: dict[str, Any], match: str) -> None:
     with pytest.raises(sk.SeekableError, match=match):
         sk.Loader(shuffled(), **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"count": -1}, "count must be at least 0"),
+        ({"type": "fork"}, "type must be 'process' or 'thread'"),
+        ({"timeout": 0}, "timeout must be above 0 seconds"),
+        ({"timeout": "1"}, "timeout must be a number of seconds"),
+        ({"restart": True}, r"restart must be a number of worker processes, or None for any \(got True\)"),
+        ({"restart": -1}, "restart must be at least 0"),
+    ],
+)
+def test_workers_check_themselves(given: dict[str, Any], match: str) -> None:
+    with pytest.raises(sk.SeekableError, match=match):
+        sk.Workers(**{"count": 2, **given})
+
+
+def test_workers_are_a_value() -> None:
+    workers = sk.Workers(4, timeout=60, restart=2, type="thread")
+    assert workers == sk.Workers(np.int64(4), timeout=60.0, restart=2, type="thread")
+    assert eval(repr(workers), {"Workers": sk.Workers}) == workers == pickle.loads(pickle.dumps(workers))
+    with pytest.raises(FrozenInstanceError):
+        workers.count = 5  # type: ignore[misc]
 
 
 def test_an_error_of_a_class_that_only_the_script_has_is_told_as_text() -> None:
@@ -473,7 +514,9 @@ def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> 
         ranks = []
         for rank in range(world):
             given = {"batch_size": 1, "global_batch_size": 24, "rank": rank, "world_size": world}
-            with loading(data, workers=workers, worker_type=kind, end="drop", epochs=2, **given) as loader:
+            with loading(
+                data, workers=sk.Workers(workers, type=kind), end="drop", epochs=2, **given
+            ) as loader:
                 if state is not None:
                     loader.load_state_dict(state)
                 run = iter(loader)

@@ -411,7 +411,7 @@ def loader_of_state(dataset: sk.Dataset, state: dict[str, Any], resume: Any) -> 
 def test_a_live_iterator_moves_and_workers_are_told(workers: int, worker_type: Any) -> None:
     old, now = source("a", 40).shuffle(seed=1), source("a", 44).shuffle(seed=2)
     loader, first = after(3, old)
-    with loader_of(now, workers=workers, worker_type=worker_type, epochs=2) as again:
+    with loader_of(now, workers=sk.Workers(workers, type=worker_type), epochs=2) as again:
         run = iter(again)
         assert next(run) == list(now[:4])
         again.load_state_dict(loader.state_dict(), resume="rows")

@@ -21,6 +21,7 @@ from tests.resume.streams import stages, stamped, stamps_in, stream
 from tests.thrift import some
 
 import seekable as sk
+from seekable.loader.positioned import resumed_of
 from seekable.stream import SameItems
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_an_exact_resume_names_each_source_in_a_line(
         f"resume: spec={tmp_path}/code/*.txt sample_row=8 shard=2.txt offset=3",
     ]
     assert lines_of(caplog) == lines
-    assert str(again.resumed) == "\n".join(lines)
+    assert str(resumed_of(again)) == "\n".join(lines)
     assert first.sources() == again.sources() == sk.state_sources(first.state_dict(), loader_of(data))
     assert first.sources()[1] == {
         "spec": f"{tmp_path}/code/*.txt",
@@ -165,8 +166,8 @@ def test_moves_that_are_no_resumes_write_no_lines(caplog: pytest.LogCaptureFixtu
         assert state == sampler.state_dict(delivered=1)
         assert lines_of(caplog) == []
         sampler.load_state_dict(state)
-    assert lines_of(caplog) == [str(sampler.resumed)]
-    assert " sample_row=4 shard=<builtins.list a> offset=4" in str(sampler.resumed)
+    assert lines_of(caplog) == [str(resumed_of(sampler._loader))]
+    assert " sample_row=4 shard=<builtins.list a> offset=4" in str(resumed_of(sampler._loader))
 
 
 SHOWN = """
@@ -425,8 +426,9 @@ def test_rows_stay_what_they_were_when_a_run_is_resumed_by_rows(seed: int) -> No
     for _ in range(2):
         new = loader_of(kind(sizes, random), batch_size=random.randint(1, 5))
         new.load_state_dict(through_json(old.state_dict()), resume="rows")
-        assert new.resumed is not None
-        assert new.resumed.sources == new.sources()
+        resumed = resumed_of(new)
+        assert resumed is not None
+        assert resumed.sources == new.sources()
         assert by_letter(new.sources(), "consumed") == by_letter(old.sources(), "consumed")
         # The rounds of a repeated source are no epochs of its own.
         if all(each["of"] in sizes.values() for each in [*old.sources(), *new.sources()]):

@@ -19,6 +19,7 @@ from tests.hub import Repo, Warm, environment, serving
 from tests.resume.datasets import Batches, rows_in, source, through_json
 
 import seekable as sk
+from seekable.loader.positioned import resumed_of
 from seekable.remote import hub_files, hub_listing
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_the_example_of_text_files_word_for_word(tmp_path: Path) -> None:
     document = document_of(TEXT_PAGE.replace("/data", str(tmp_path)))
     loader = loader_of(sk.open(f"txt:{path}:text"))
     loader.load_state_dict(document)
-    assert str(loader.resumed) == (
+    assert str(resumed_of(loader)) == (
         f"resume: spec=txt:{path}:text sample_row=910250 shard=shard_001.txt offset=910250"
     )
     assert loader.resume_state() == document
@@ -92,12 +93,13 @@ def test_the_example_of_text_files_word_for_word(tmp_path: Path) -> None:
 
 
 ON_THE_HUB = """
+from seekable.loader.positioned import resumed_of
 document, options = json.loads(sys.argv[1]), {"batch_size": 4, "collate": list, "prefetch": 0}
 specs = [each["spec"] for each in document["resume_state"]["datasets"]]
 wiki, web = map(sk.open, specs)
 loader = sk.Loader(sk.mix([wiki, web], seed=1, weights=[1, 1], stop="never"), **options)
 loader.load_state_dict(document)
-back, lines, run = loader.resume_state(), str(loader.resumed), iter(loader)
+back, lines, run = loader.resume_state(), str(resumed_of(loader)), iter(loader)
 texts = [record["text"] for _ in range(4) for record in next(run)]
 tell({"back": back, "lines": lines.splitlines(), "texts": texts})
 """

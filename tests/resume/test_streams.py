@@ -36,8 +36,7 @@ def loader_of(made: sk.Stream | sk.Dataset, random: Random) -> sk.Loader:
         batch_size=random.randint(1, 5),
         collate=list,
         prefetch=0,
-        workers=workers,
-        worker_type="thread",
+        workers=sk.Workers(workers, type="thread"),
     )
 
 
@@ -141,7 +140,9 @@ def words(seed: int, buffer: int) -> sk.Stream:
 @pytest.mark.parametrize("worker_type", [pytest.param("process", marks=pytest.mark.exhaustive), "thread"])
 def test_workers_note_what_was_delivered(worker_type: Any) -> None:
     alone = sk.Loader(words(1, 6), batch_size=4, collate=list, prefetch=0)
-    with sk.Loader(words(1, 6), batch_size=4, collate=list, workers=2, worker_type=worker_type) as together:
+    with sk.Loader(
+        words(1, 6), batch_size=4, collate=list, workers=sk.Workers(2, type=worker_type)
+    ) as together:
         first, second = Batches(alone), Batches(together)
         for _ in range(9):
             assert first.next(1) == second.next(1)
@@ -151,7 +152,7 @@ def test_workers_note_what_was_delivered(worker_type: Any) -> None:
     rests = []
     for workers in (0, 2):
         with sk.Loader(
-            words(2, 9), batch_size=3, collate=list, workers=workers, worker_type=worker_type
+            words(2, 9), batch_size=3, collate=list, workers=sk.Workers(workers, type=worker_type)
         ) as loader:
             loader.load_state_dict(state, resume="rows")
             rests.append(list(loader))

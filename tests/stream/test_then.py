@@ -179,4 +179,4 @@ def test_a_token_of_two_items_is_refused_at_once(stream: sk.Stream, match: str) 
     with pytest.raises(sk.errors.BadToken, match=match):
         list(stream)
     with pytest.raises(sk.errors.BadToken, match=match):
-        list(sk.Loader(stream, batch_size=4, collate=list, workers=2, worker_type="thread"))
+        list(sk.Loader(stream, batch_size=4, collate=list, workers=sk.Workers(2, type="thread")))

@@ -16,6 +16,7 @@ from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.checkpoint_files import generations_in
+from seekable.loader.positioned import position_of
 from seekable.nodes.bases import leaves_of
 from seekable.storage.paths import exists
 from seekable.viewer import fact_figures as figures
@@ -318,7 +319,7 @@ class Plot:
         options, node, measure = self.options, loader.dataset.node, None
         if options.tokenizer is not None or options.text_key is not None or index_unit(node) is None:
             node = as_in_files(node)
-            first = node.record(loader.position_of(self._start))
+            first = node.record(position_of(loader, self._start))
             measure = record_measure(first, text_key=options.text_key, tokenizer=options.tokenizer)
         work = padding(loader, start=self._start, stop=self._stop(loader), measure=measure, source=node)
         with StatusLine(shown=not self.data.quiet) as line:

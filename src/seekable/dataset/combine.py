@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from seekable._arguments import checked_count, checked_seed
+from seekable._arguments import checked_count, checked_seed, explains_keywords
 from seekable._lazy import lazy
+from seekable._other_words import MIX
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.concat import Concat
@@ -58,6 +59,7 @@ def mix(
     stop: Literal["first", "all", "never"] | None = None,
     open: int | None = None,
 ) -> Stream: ...
+@explains_keywords(MIX)
 def mix(
     parts: Mapping[str, Dataset] | Mapping[str, Stream] | Iterable[Dataset] | Iterable[Stream],
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from seekable._arguments import explains_keywords
 from seekable._lazy import lazy
 from seekable._log import warn_caller
+from seekable._other_words import OPEN
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument, WrongType
 from seekable.formats.classify import check_names, classify, refuse_copies
@@ -262,11 +263,7 @@ _ELSEWHERE = {
     **{name: f"index=sk.Index({to or name}=...)" for name, to in _OF_INDEX.items()},
     **{name: f"storage=sk.Storage({to or name}=...)" for name, to in _OF_STORAGE.items()},
     "partitions": "format=sk.formats.Tables(partitions=...), or that of Jsonl, Text, Csv, Tar or Tokens",
-    "split": "hf:REPO:SPLIT as the source, or ds.split({...}, seed=0)",
-    "streaming": "ds.stream() of what is returned; no record is read before it is asked for",
-    "shuffle": "ds.shuffle(seed=0)",
-    "num_workers": "sk.Loader(ds, workers=...), or index=sk.Index(jobs=...)",
-    "data_files": "the files as the source",
+    **OPEN,
 }
 """Where a value goes that people give to ``open`` itself."""
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from torch.utils.data import Sampler
 
     from seekable.loader.loader import Loader
-    from seekable.loader.states import Resumed
     from seekable.loader.steps import Steps
 
 __all__ = ["MOVED", "RunIterator", "SamplerRuns"]
@@ -93,11 +92,6 @@ class SamplerRuns:
             EndlessDataset: a run has no end.
         """
         return len(self._loader)
-
-    @property
-    def of_state(self) -> Any:
-        """The pipeline that states belong to."""
-        return self._loader.of_state
 
     @property
     def epoch(self) -> int:
@@ -206,11 +200,6 @@ class SamplerRuns:
             return self._loader.state_dict(rows=rows)
         finally:
             move_silently(self._loader, start)
-
-    @property
-    def resumed(self) -> Resumed | None:
-        """The sources as they were where the last state was loaded."""
-        return self._loader.resumed
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go to where a state was taken.

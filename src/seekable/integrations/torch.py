@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.states import Resumed
     from seekable.loader.steps import End
 
 __all__ = ["BatchSampler", "IterableDataset"]
@@ -115,6 +114,8 @@ class BatchSampler(Sampler[list[int]]):
             prefetch=0,
         )
         self._dataset = dataset
+        # Its cursor is the start of the present iterator; `sk.save_state` asks it which pipeline that is of.
+        self._loader = loader
         self._is_single = batch_size is None and global_batch_size is None
         self._runs = SamplerRuns(loader, self._steps, single=self._is_single)
 
@@ -122,16 +123,6 @@ class BatchSampler(Sampler[list[int]]):
     def dataset(self) -> Dataset:
         """The dataset that the positions belong to."""
         return self._dataset
-
-    @property
-    def of_state(self) -> Any:
-        """The pipeline that states belong to."""
-        return self._runs.of_state
-
-    @property
-    def resumed(self) -> Resumed | None:
-        """The sources as they were where the last state was loaded; see ``sk.Loader``."""
-        return self._runs.resumed
 
     @property
     def rank(self) -> int:

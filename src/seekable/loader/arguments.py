@@ -23,7 +23,6 @@ __all__ = [
     "checked_epochs",
     "checked_rank",
     "checked_resume",
-    "checked_seconds",
     "checked_steps",
     "distributed",
     "no_loader",
@@ -145,22 +144,6 @@ def checked_resume(value: object) -> Resume:
         InvalidArgument: the value is neither ``"exact"`` nor ``"rows"``.
     """
     return cast("Resume", checked_choice("resume", value, ("exact", "rows")))
-
-
-def checked_seconds(name: str, value: float | None) -> float | None:
-    """Return a time in seconds, checked; None stands for any time.
-
-    Raises:
-        WrongType: the value is not a number.
-        InvalidArgument: the value is not above 0.
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WrongType(f"{name} must be a number of seconds, or None (got {value!r})")
-    if not value > 0:
-        raise InvalidArgument(f"{name} must be above 0 seconds (got {value!r})")
-    return float(value)
 
 
 def distributed() -> tuple[int, int]:

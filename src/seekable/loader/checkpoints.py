@@ -12,12 +12,12 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, explains_keywords
 from seekable._lazy import lazy
 from seekable._log import LOG
-from seekable.dataset.dataset import Dataset
+from seekable._other_words import LOAD_STATE, SAVE_STATE
 from seekable.errors import CorruptState, StateMismatch
-from seekable.loader.arguments import checked_resume, no_loader
+from seekable.loader.arguments import checked_resume
 from seekable.loader.checkpoint_files import (
     description_name,
     each_at_once,
@@ -32,6 +32,7 @@ from seekable.loader.checkpoint_files import (
     whole_description,
     with_files_beside,
 )
+from seekable.loader.positioned import loader_of, pipeline_of_state, resumed_of
 from seekable.loader.states import described, log_anew
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.node import LeafNode, Node
@@ -70,12 +71,7 @@ _TORN_SECONDS = 3600
 
 
 class Stateful(Protocol):
-    """A loader, or a batch sampler, whose states are saved."""
-
-    @property
-    def of_state(self) -> Any:
-        """The Dataset or the Stream that a state taken now is of."""
-        ...
+    """A loader, or an object with one as its ``_loader``, such as a batch sampler, whose states are saved."""
 
     @property
     def rank(self) -> int:
@@ -87,11 +83,6 @@ class Stateful(Protocol):
         """The number of processes that share the batches."""
         ...
 
-    @property
-    def resumed(self) -> Resumed | None:
-        """The sources as they were where the last state was loaded."""
-        ...
-
     def state_dict(self, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the state after the batches delivered so far."""
         ...
@@ -101,6 +92,7 @@ class Stateful(Protocol):
         ...
 
 
+@explains_keywords(SAVE_STATE)
 def save_state(
     folder: str | os.PathLike[str],
     loader: Stateful,
@@ -144,18 +136,17 @@ def save_state(
         [2, 3]
     """
     keep = checked_count("keep", keep, least=1)
-    _check_loader(loader)
+    positioned = loader_of(loader)
     folder = output_path(folder, storage_options)
     output_of(folder).make_folder(folder)
     # The description lies beside the states, once for all of them.
     state = loader.state_dict(partial=True, rows=False)
+    pipeline = pipeline_of_state(positioned)
     description = os.path.join(folder, description_name(state["fingerprint"]))
     if output_of(description).size(description) is None:
-        output_of(description).write(
-            description, canonical_json(described(_pipeline_of(loader), parse_state(state)))
-        )
+        output_of(description).write(description, canonical_json(described(pipeline, parse_state(state))))
     if loader.rank == 0:
-        _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), loader)
+        _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), pipeline)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     output_of(path).write(path, canonical_json(state))
     if not is_address(folder):
@@ -164,6 +155,7 @@ def save_state(
     return shown(path)
 
 
+@explains_keywords(LOAD_STATE)
 def load_state(
     folder: str | os.PathLike[str],
     loader: Stateful,
@@ -200,7 +192,7 @@ def load_state(
         WrongType: ``loader`` is not a loader.
     """
     resume = checked_resume(resume)
-    _check_loader(loader)
+    positioned = loader_of(loader)
     folder = output_path(folder, storage_options)
     is_file = output_of(folder).size(folder) is not None and not os.path.isdir(folder)
     unfinished = [] if is_file else unfinished_in_words(folder)
@@ -214,7 +206,7 @@ def load_state(
         _load(read_state(folder), loader, resume)
     for text in unfinished:
         LOG.warning("%s", text)
-    resumed = loader.resumed
+    resumed = resumed_of(positioned)
     assert resumed is not None
     return resumed
 
@@ -231,11 +223,6 @@ def _load(saved: Saved, loader: Stateful, resume: Resume) -> None:
     loader.load_state_dict(whole.document(), resume=resume)
 
 
-def _check_loader(loader: Stateful) -> None:
-    if not hasattr(loader, "resumed"):
-        raise no_loader(loader)
-
-
 def _with_description(saved: Saved, resume: Resume) -> State:
     """Return a saved state with the description of its pipeline, if this lies beside it."""
     state, description = saved.state, saved.description
@@ -249,15 +236,9 @@ def _with_description(saved: Saved, resume: Resume) -> State:
     return replace(state, pipeline=PipelineDescription(description, row_files).text())
 
 
-def _pipeline_of(loader: Stateful) -> Node | Stream:
-    """Return the node of the dataset, or the Stream, that a state taken now is of."""
-    pipeline: Dataset | Stream = loader.of_state
-    return pipeline.node if isinstance(pipeline, Dataset) else pipeline
-
-
-def _write_source_paths(path: str, loader: Stateful) -> None:
+def _write_source_paths(path: str, pipeline: Node | Stream) -> None:
     """Write the paths of the files of the sources, unless the file has them already."""
-    noted = canonical_json(source_paths_of(_pipeline_of(loader)))
+    noted = canonical_json(source_paths_of(pipeline))
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # writing says that it is a folder
         if output_of(path).read(path) == noted:
             return

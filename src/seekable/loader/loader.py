@@ -12,18 +12,20 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._arguments import AT_ONCE, checked_count, checked_flag, checked_function
+from seekable._arguments import checked_count, checked_function, explains_keywords
 from seekable._lazy import lazy
+from seekable._other_words import LOADER
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.loader.arguments import checked_seconds, checked_steps
+from seekable.loader.arguments import checked_steps
 from seekable.loader.batch_sources import DatasetSource, LaneSource
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import REPLACED, BatchIterator
 from seekable.loader.positioned import Positioned
-from seekable.loader.producers import Producer, WorkerOptions, WorkerType
+from seekable.loader.producers import Producer, WorkerOptions
 from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
+from seekable.loader.workers import checked_workers
 from seekable.nodes.bases import positions_of_row
 from seekable.storage.far import far
 
@@ -31,15 +33,17 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from seekable.loader import lanes_state, step_plan
+    from seekable.loader import lanes_state, step_plan, summary
     from seekable.loader.batch_sources import BatchSource
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
+    from seekable.loader.workers import Workers
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
     step_plan = lazy("seekable.loader.step_plan")
+    summary = lazy("seekable.loader.summary")
 
 __all__ = ["Loader"]
 
@@ -70,11 +74,9 @@ class Loader(Positioned):
             each worker. With 0 a batch is made when it is requested; workers make one each ahead.
         max_holes: the most records that may be holes (``sk.HOLE``), which are left out of batches and counted
             in ``report()``; None for any number.
-        workers: the number of workers that make batches; 0 for none. Neither batches nor order depend on it.
-        worker_type: ``"process"``, or ``"thread"`` where decoding lets other threads run.
-        timeout: the most seconds to wait for a batch of a worker process that has started; None for any
-            number.
-        restart_workers: replace a worker process that dies; no batch is lost or comes twice.
+        workers: the number of worker processes that make batches; 0 for none. Neither batches nor order
+            depend on it. ``sk.Workers(4, timeout=60, restart=2)`` says more: threads instead of processes,
+            how long a batch may take, and what happens when a process dies.
         prefetch_bytes: the bytes, about, of the batches that worker processes may make ahead.
 
     Raises:
@@ -95,6 +97,7 @@ class Loader(Positioned):
         True
     """
 
+    @explains_keywords(LOADER)
     def __init__(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         dataset: Dataset | Stream,
@@ -109,19 +112,13 @@ class Loader(Positioned):
         steps: int | None = None,
         prefetch: int = 2,
         max_holes: int | None = None,
-        workers: int = 0,
-        worker_type: WorkerType = "process",
-        timeout: float | None = None,
-        restart_workers: bool = False,
+        workers: int | Workers = 0,
         prefetch_bytes: int = 1 << 30,
     ) -> None:
         options = WorkerOptions(
             prefetch=checked_count("prefetch", prefetch, least=0),
             prefetch_bytes=checked_count("prefetch_bytes", prefetch_bytes, least=1),
-            workers=checked_count("workers", workers, least=0, below=AT_ONCE),
-            worker_type=worker_type,
-            timeout=checked_seconds("timeout", timeout),
-            restart=checked_flag("restart_workers", restart_workers),
+            workers=checked_workers(workers),
         )
         division = checked_steps(
             dataset,
@@ -143,8 +140,8 @@ class Loader(Positioned):
             state, source = lanes_state.LanesState(dataset, own), LaneSource
         if max_holes is not None:
             max_holes = checked_count("max_holes", max_holes, least=0)
-        super().__init__(RunProgress(division, state, max_holes=max_holes))
         single = batch_size is None and global_batch_size is None
+        super().__init__(RunProgress(division, state, max_holes=max_holes), single=single)
         made = None if single else checked_function("collate", collate)
         source_of = functools.partial(source, steps=division, collate=made)
         self._producer = Producer(source_of, options)
@@ -244,27 +241,6 @@ class Loader(Positioned):
         cursor = self._progress.cursor_of(step)
         return step_plan.plan_step(dataset.node, self._progress.steps, cursor, rank=rank)
 
-    def position_of(self, step: int) -> int:
-        """Return the position in the order at which a batch begins, over all ranks.
-
-        Where each batch is full it is ``step`` times the batch; a run that ends has a short last batch.
-
-        Args:
-            step: as of ``locate``.
-
-        Raises:
-            InvalidArgument: a step from before, or one that never comes; or the loader is over a stream.
-
-        Example:
-            >>> import seekable as sk
-            >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=4)
-            >>> [loader.position_of(step) for step in range(5)]
-            [0, 4, 8, 10, 14]
-        """
-        if not isinstance(self.dataset, Dataset):
-            raise InvalidArgument("the items of a stream have no positions before they are made")
-        return self._progress.cursor_of(checked_count("step", step, least=0)).position
-
     def when(
         self, path: str | os.PathLike[str], row: int, *, epochs: int | range | None = None
     ) -> list[Coming]:
@@ -306,6 +282,27 @@ class Loader(Positioned):
         positions = positions_of_row(dataset.node, path, row, searched)
         return step_plan.comings(progress.steps, progress.anchor, positions)
 
+    def explain(self) -> str:
+        """Return the batches, the run and the workers in words, and below them the pipeline as a tree.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=4, workers=2)
+            >>> print(loader.explain())
+            batches: of 4 records
+            a run: 3 batches, 1 epoch of 10 records; the last batch has 2
+            workers: 2 processes, each up to 2 batches ahead
+            sequence(type='builtins.range', length=10): 10 records
+        """
+        progress = self._progress
+        lines = summary.explained(
+            progress.steps,
+            self._producer.options,
+            endless=progress.state.endless,
+            single=self._single,
+        )
+        return "\n".join([*lines, self.dataset.explain()])
+
     def report(self) -> dict[str, Any]:
         """Return the counts of batches and records delivered on this rank since the loader was made.
 
@@ -339,10 +336,11 @@ class Loader(Positioned):
         self.close()
 
     def __repr__(self) -> str:
-        """Show the batches and the dataset."""
+        """Show the batches, whether a run ends, and the dataset."""
         steps = self._progress.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
+        run = summary.run_in_words(steps, endless=self._progress.state.endless)
+        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, {run}, of {self.dataset!r}>"
 
 
 _FIXED = frozenset(inspect.signature(Loader.__init__).parameters) - {"self"}

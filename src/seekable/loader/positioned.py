@@ -30,37 +30,32 @@ if TYPE_CHECKING:
 else:
     row_offsets = lazy("seekable.resume.row_offsets")
 
-__all__ = ["Positioned", "go_to_run", "move_silently", "state_from_sample_index", "state_sources"]
+__all__ = [
+    "Positioned",
+    "first_step",
+    "go_to_run",
+    "loader_of",
+    "move_silently",
+    "pipeline_of_state",
+    "position_of",
+    "resumed_of",
+    "state_from_sample_index",
+    "state_sources",
+]
 
 
 class Positioned:
     """The base of ``Loader`` that knows its position, and moves it."""
 
-    def __init__(self, progress: RunProgress) -> None:
-        """Begin at the start of a run, without an iterator."""
-        self._progress = progress
+    def __init__(self, progress: RunProgress, *, single: bool) -> None:
+        """Begin at the start of a run, without an iterator; ``single`` records are no batches."""
+        self._progress, self._single = progress, single
         self._live: Callable[[], BatchIterator | None] = _nothing
 
     @property
     def dataset(self) -> Any:
         """The Dataset or the Stream that is delivered."""
         return _face(self._progress.state.pipeline)
-
-    @property
-    def of_state(self) -> Any:
-        """The Dataset or the Stream that a state taken now is of.
-
-        After ``resume="rows"`` it first delivers the rest of older orders.
-        """
-        return _face(self._progress.state.of_state(self._progress.cursor))
-
-    @property
-    def resumed(self) -> Resumed | None:
-        """The sources as they were where the last state was loaded; None if none was.
-
-        As text it is the lines of the log: one for each source. It is what ``sk.load_state`` returns.
-        """
-        return self._progress.resumed
 
     @property
     def step(self) -> int:
@@ -71,11 +66,6 @@ class Positioned:
     def steps_left(self) -> int | None:
         """The number of batches left of the present run; None without end."""
         return self._progress.steps.left(self._progress.cursor)
-
-    @property
-    def first_step(self) -> int:
-        """The first step whose records are known: 0, or the one at which the batches last changed."""
-        return self._progress.anchor.step
 
     @property
     def epoch(self) -> int:
@@ -93,6 +83,11 @@ class Positioned:
         return self._progress.steps.world_size
 
     @property
+    def batch_size(self) -> int | None:
+        """The number of records in a batch of this rank; None where the records themselves are delivered."""
+        return None if self._single else self._progress.steps.batch // self._progress.steps.world_size
+
+    @property
     def global_batch_size(self) -> int:
         """The number of records in a batch, over all ranks."""
         return self._progress.steps.batch
@@ -101,9 +96,6 @@ class Positioned:
     def sampler(self) -> EpochSetter:
         """An object whose ``set_epoch(k)`` lets run ``k`` come next; trainers look for this name."""
         return EpochSetter(self._set_run)
-
-    batch_sampler = sampler
-    """The same as ``sampler``: some trainers look for the one name, some for both."""
 
     def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
         """Return the state after the batches delivered so far: a new dict, JSON-safe.
@@ -376,6 +368,61 @@ def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
 def go_to_run(loader: Positioned, number: int) -> None:
     """Let run ``number`` come next, without a note of the pass of a trainer in later states."""
     loader._go_to_run(number)  # noqa: SLF001 - of this module
+
+
+def loader_of(saved: object) -> Positioned:
+    """Return the loader whose states an object saves: a loader itself, or the one of a batch sampler.
+
+    Raises:
+        WrongType: the object has none.
+    """
+    loader = saved if isinstance(saved, Positioned) else getattr(saved, "_loader", None)
+    if not isinstance(loader, Positioned):
+        raise no_loader(saved)
+    return loader
+
+
+def pipeline_of_state(loader: Positioned) -> Node | Stream:
+    """Return the node of the dataset, or the Stream, that a state taken now is of.
+
+    After ``resume="rows"`` it first delivers the rest of older orders.
+    """
+    progress = loader._progress  # noqa: SLF001 - of this module
+    return progress.state.of_state(progress.cursor)
+
+
+def resumed_of(loader: Positioned) -> Resumed | None:
+    """Return the sources as they were where the last state was loaded; None if none was."""
+    return loader._progress.resumed  # noqa: SLF001 - of this module
+
+
+def first_step(loader: Positioned) -> int:
+    """Return the first step whose records are known: 0, or the one at which the batches last changed."""
+    return loader._progress.anchor.step  # noqa: SLF001 - of this module
+
+
+def position_of(loader: Positioned, step: int) -> int:
+    """Return the position in the order at which a batch begins, over all ranks.
+
+    Where each batch is full it is ``step`` times the batch; a run that ends has a short last batch.
+
+    Args:
+        loader: a loader over a dataset.
+        step: the index of the batch, as of ``Loader.locate``.
+
+    Raises:
+        InvalidArgument: a step from before, or one that never comes; or the loader is over a stream.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=4)
+        >>> [position_of(loader, step) for step in range(5)]
+        [0, 4, 8, 10, 14]
+    """
+    progress = loader._progress  # noqa: SLF001 - of this module
+    if not isinstance(progress.state.pipeline, Node):
+        raise InvalidArgument("the items of a stream have no positions before they are made")
+    return progress.cursor_of(checked_count("step", step, least=0)).position
 
 
 def _face(pipeline: Node | Stream) -> Dataset | Stream:

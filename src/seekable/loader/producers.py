@@ -12,9 +12,8 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
-from seekable._arguments import checked_choice
 from seekable._lazy import lazy
 
 if TYPE_CHECKING:
@@ -25,38 +24,24 @@ if TYPE_CHECKING:
     from seekable.loader.batches import MadeBatch
     from seekable.loader.states import PipelineState
     from seekable.loader.steps import StepCursor
+    from seekable.loader.workers import Workers
     from seekable.storage import abandoned
 else:
     pools = lazy("seekable.loader.worker_pool")
     abandoned = lazy("seekable.storage.abandoned")
 
-__all__ = ["Prefetched", "PrefetchedWhenBusy", "Producer", "WorkerOptions", "WorkerType"]
-
-WorkerType = Literal["process", "thread"]
+__all__ = ["Prefetched", "PrefetchedWhenBusy", "Producer", "WorkerOptions"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The number and the kind of workers, and the bounds of the batches that they make ahead."""
+    """The workers, and the bounds of the batches that they make ahead."""
 
     prefetch: int
     """The number of batches made ahead, by each worker if there are any."""
     prefetch_bytes: int
     """The bytes, about, of the batches that all worker processes make ahead."""
-    workers: int
-    worker_type: WorkerType
-    timeout: float | None
-    """The most seconds to wait for a batch of a worker process; None for any number."""
-    restart: bool
-    """Replace a worker process that dies."""
-
-    def __post_init__(self) -> None:
-        """Check the kind of workers.
-
-        Raises:
-            InvalidArgument: there are no workers of this kind.
-        """
-        checked_choice("worker_type", self.worker_type, ("process", "thread"))
+    workers: Workers
 
 
 @final
@@ -72,10 +57,11 @@ class Producer:
         self._source_of = source
         self._source: BatchSource | None = None
         self._execution: Inline | Threads | Processes
-        if not options.workers:
+        self.options = options
+        if not options.workers.count:
             self._execution = Inline(options.prefetch)
-        elif options.worker_type == "thread":
-            self._execution = Threads(options.workers, max(1, options.prefetch))
+        elif options.workers.type == "thread":
+            self._execution = Threads(options.workers.count, max(1, options.prefetch))
         else:
             self._execution = Processes(options)
 
@@ -158,7 +144,7 @@ class Processes:
     apart = True
 
     def __init__(self, options: WorkerOptions) -> None:
-        self.workers = options.workers
+        self.workers = options.workers.count
         self._options = options
         self.pool: pools.WorkerPool | None = None
 
@@ -176,8 +162,8 @@ class Processes:
                 jobs,
                 most_batches=max(1, self._options.prefetch),
                 most_bytes=max(1, self._options.prefetch_bytes // len(jobs)),
-                timeout=self._options.timeout,
-                restart=self._options.restart,
+                timeout=self._options.workers.timeout,
+                restart=self._options.workers.restart,
             )
         return self.pool.run(starts)
 

@@ -107,7 +107,7 @@ class WorkerProcess:
         memory = " Was memory short?" if -self._process.returncode == signal.SIGKILL else ""
         return WorkerDied(
             f"{self._shown} ended {how} before it had made the {_batch(cursor)}; what it wrote to stderr "
-            f"tells more.{memory} restart_workers=True has another one take its place"
+            f"tells more.{memory} workers=sk.Workers(..., restart=2) lets others take the place of two"
         )
 
     def end(self) -> None:
@@ -139,7 +139,7 @@ def _batch(cursor: StepCursor) -> str:
     return f"batch of step {cursor.step} (position {cursor.position})"
 
 
-_WAY_OUT = "workers=0 and worker_type='thread' send nothing"
+_WAY_OUT = "workers=0 and workers=sk.Workers(..., type='thread') send nothing"
 
 _MOST_PATHS = 4
 _MOST_DEATHS = 3
@@ -155,7 +155,7 @@ class WorkerPool:
         most_batches: the most results that a worker makes ahead.
         most_bytes: the most bytes that these have, but for the last of them.
         timeout: the most seconds to wait for a result; None for any number.
-        restart: replace a worker that dies.
+        restart: the most workers that are replaced when they die; None for any number.
 
     Raises:
         InvalidArgument: a job cannot be sent to another process.
@@ -168,12 +168,12 @@ class WorkerPool:
         most_batches: int,
         most_bytes: int,
         timeout: float | None,
-        restart: bool,
+        restart: int | None,
     ) -> None:
         self._jobs, self._most_batches = jobs, most_batches
         self._serialized = [serialized(Work(job, most_batches, most_bytes), way_out=_WAY_OUT) for job in jobs]
         self._stores = handed_down()
-        self._timeout, self._restart = timeout, restart
+        self._timeout, self._replaceable = timeout, restart
         self._process = os.getpid()
         self._run = 0
         self.workers = [self._started(number) for number in range(len(jobs))]
@@ -228,8 +228,10 @@ class WorkerPool:
                     raise result.error
                 self._send(number, Delivered(run))
                 return result
-            if not self._restart:
+            if self._replaceable == 0:
                 break
+            if self._replaceable is not None:
+                self._replaceable -= 1
             self.workers[number] = self._started(number)
             self._send(number, RunStart(run, start))
         raise died

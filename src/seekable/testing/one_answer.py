@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import BadValue, CorruptRecord, SeekableError
 from seekable.loader.loader import Loader
+from seekable.loader.workers import Workers
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
     for name, answers in ways.items():
         _check(difference(whole, answers), f"by iterating, and {name}")
     _check_columns(opening, whole, good)
-    for world_size, options in ((1, {"workers": 2, "worker_type": "thread"}), (2, {})):
+    for world_size, options in ((1, {"workers": Workers(2, type="thread")}), (2, {})):
         records = _delivered(opening, world_size, **options)
         due = [whole[row] for row in rows[: size - size % (2 * world_size)]]
         if not _same_in_any_order(records, due):

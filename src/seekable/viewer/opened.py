@@ -15,6 +15,7 @@ from seekable.errors import InvalidArgument, KeyNotFound, SeekableError, WrongTy
 from seekable.formats.classify import find_data
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
+from seekable.loader.positioned import first_step, position_of
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.node import LeafNode
 from seekable.stream.stream import Stream
@@ -484,7 +485,7 @@ def coming_document(pipeline: OpenPipeline, at: Coming) -> dict[str, Any]:
 def position_after_end(pipeline: OpenPipeline, position: int) -> str | None:
     """Return in words that a run did not reach a position; None where nothing says so."""
     loader = pipeline.loader
-    if not pipeline.has_batch or position < loader.position_of(loader.first_step):
+    if not pipeline.has_batch or position < position_of(loader, first_step(loader)):
         return None
     step = step_of(loader, position)
     if step is None:
@@ -494,15 +495,15 @@ def position_after_end(pipeline: OpenPipeline, position: int) -> str | None:
 
 def step_of(loader: Loader, position: int) -> int | None:
     """Return the step that a position is in; None where it is not known, or never comes."""
-    low = loader.first_step
-    if position < loader.position_of(low):
+    low = first_step(loader)
+    if position < position_of(loader, low):
         return None
     high = max(low, position // loader.global_batch_size) + 1
     with suppress(InvalidArgument):
         # Runs may end with short batches, so that a position comes later than full batches say.
-        while loader.position_of(high) <= position:
+        while position_of(loader, high) <= position:
             high *= 2
-        step = bisect_right(range(high), position, lo=low, key=loader.position_of) - 1
+        step = bisect_right(range(high), position, lo=low, key=lambda step: position_of(loader, step)) - 1
         # A run that is cut by steps= leaves out the rest of its epoch.
-        return step if position < loader.position_of(step) + loader.global_batch_size else None
+        return step if position < position_of(loader, step) + loader.global_batch_size else None
     return None

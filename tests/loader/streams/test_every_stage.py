@@ -21,7 +21,7 @@ from seekable.testing.same import same
 if TYPE_CHECKING:
     from tests.stream.matrix import Builder
 
-    from seekable.loader.producers import WorkerType
+    from seekable.loader.workers import WorkerType
 
 LANES, BATCH, SOME = 12, 24, 29
 CASES = [
@@ -124,7 +124,7 @@ def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
 def test_workers_deliver_what_one_process_does(builder: Builder, worker_type: WorkerType) -> None:
     stream = builder(SOME, 4)
     alone = sk.Loader(stream, batch_size=8, collate=list, prefetch=0)
-    with sk.Loader(stream, batch_size=8, collate=list, workers=2, worker_type=worker_type) as loader:
+    with sk.Loader(stream, batch_size=8, collate=list, workers=sk.Workers(2, type=worker_type)) as loader:
         for one, other in itertools.zip_longest(alone, loader):
             assert same(one, other)
             if stream.checkpointable:

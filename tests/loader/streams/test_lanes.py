@@ -42,10 +42,10 @@ def test_any_number_of_ranks_delivers_the_slots_in_order(world_size: int) -> Non
         pytest.param({"workers": 1}, marks=pytest.mark.exhaustive),
         {"workers": 2},
         pytest.param({"workers": 5}, marks=pytest.mark.exhaustive),
-        {"workers": 1, "worker_type": "thread"},
-        {"workers": 3, "worker_type": "thread"},
-        {"workers": 5, "worker_type": "thread"},
-        {"workers": 20, "worker_type": "thread", "prefetch": 0},
+        {"workers": sk.Workers(1, type="thread")},
+        {"workers": sk.Workers(3, type="thread")},
+        {"workers": sk.Workers(5, type="thread")},
+        {"workers": sk.Workers(20, type="thread"), "prefetch": 0},
         {"prefetch": 3},
     ],
     ids=str,
@@ -72,7 +72,7 @@ def test_any_chain_of_ranks_workers_and_batches_goes_on_exactly(tmp_path: Path) 
         (2, 0, 24, 3),
     ]:
         kind = "process" if ALL or world_size == 1 else "thread"
-        loaders = ranks_of(world_size, batch=batch, workers=workers, worker_type=kind)
+        loaders = ranks_of(world_size, batch=batch, workers=sk.Workers(workers, type=kind))
         found = {bool(sk.load_state(tmp_path, loader)) for loader in loaders}
         assert found == {bool(delivered)}
         runs = [iter(loader) for loader in loaders]
@@ -91,7 +91,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
     wanted = first_of(everything(), STEPS * BATCH)
     delivered = []
     with sk.Loader(
-        everything(), batch_size=BATCH, steps=STEPS, collate=list, workers=2, restart_workers=True
+        everything(), batch_size=BATCH, steps=STEPS, collate=list, workers=sk.Workers(2, restart=None)
     ) as loader:
         for batch in loader:
             delivered += batch

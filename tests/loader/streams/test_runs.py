@@ -15,8 +15,8 @@ import seekable as sk
 from seekable.stream.lane import LaneIterator
 
 if TYPE_CHECKING:
-    from seekable.loader.producers import WorkerType
     from seekable.loader.steps import End
+    from seekable.loader.workers import WorkerType
 
 ENDS = ["short", "drop", "pad"]
 
@@ -84,7 +84,9 @@ BY_PROCESSES = [
 def test_workers_end_where_one_process_does(end: End, workers: int, kind: WorkerType) -> None:
     stream = numbers(0, 61, lanes=4, epochs=2).filter(is_even)
     alone = list(sk.Loader(stream, batch_size=3, end=end, collate=list))
-    with sk.Loader(stream, batch_size=3, end=end, collate=list, workers=workers, worker_type=kind) as loader:
+    with sk.Loader(
+        stream, batch_size=3, end=end, collate=list, workers=sk.Workers(workers, type=kind)
+    ) as loader:
         assert [list(loader), list(loader)] == [alone, alone]
 
 
@@ -119,7 +121,7 @@ def test_skipped_batches_are_run_through() -> None:
 def test_items_may_come_as_they_are() -> None:
     stream = sk.from_sequence(["a" * n for n in range(1, 40)]).shuffle(seed=1).stream(lanes=2)
     buckets = stream.bucket(len, max_cost=50, seed=0, buffer=20)
-    with sk.Loader(buckets, batch_size=None, steps=10, workers=2, worker_type=CHEAP_TYPE) as loader:
+    with sk.Loader(buckets, batch_size=None, steps=10, workers=sk.Workers(2, type=CHEAP_TYPE)) as loader:
         assert list(loader) == first_of(buckets, 10)
     ranks = [
         sk.Loader(buckets, batch_size=None, rank=rank, world_size=2, steps=5, prefetch=0) for rank in range(2)
@@ -154,7 +156,9 @@ def test_an_error_comes_where_its_batch_would_have(workers: int) -> None:
         return number
 
     stream = sk.from_sequence(range(40)).stream(lanes=2, epochs=1).map(passed)
-    with sk.Loader(stream, batch_size=4, collate=list, workers=workers, worker_type=CHEAP_TYPE) as loader:
+    with sk.Loader(
+        stream, batch_size=4, collate=list, workers=sk.Workers(workers, type=CHEAP_TYPE)
+    ) as loader:
         run = iter(loader)
         assert [next(run) for _ in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
         state = loader.state_dict()
@@ -194,13 +198,13 @@ def third_is_lost(number: int) -> Any:
 )
 def test_holes_are_left_out_and_counted(workers: int, kind: WorkerType) -> None:
     stream = sk.from_sequence(range(30)).map(third_is_lost).stream(lanes=2, epochs=1)
-    with sk.Loader(stream, batch_size=4, collate=list, workers=workers, worker_type=kind) as loader:
+    with sk.Loader(stream, batch_size=4, collate=list, workers=sk.Workers(workers, type=kind)) as loader:
         delivered = [item for batch in loader for item in batch]
         assert sorted(delivered) == [number for number in range(30) if number % 3]
         assert loader.report()["holes"] == 10
     with (
         sk.Loader(
-            stream, batch_size=4, collate=list, workers=workers, worker_type=kind, max_holes=3
+            stream, batch_size=4, collate=list, workers=sk.Workers(workers, type=kind), max_holes=3
         ) as loader,
         pytest.raises(sk.errors.TooManyHoles, match="max_holes=3"),
     ):

@@ -26,7 +26,7 @@ READS = {
     "rows": "dataset[[5, 150, 290]]",
     "epoch": "list(dataset.shuffle(seed=1))",
     "loader": "list(sk.Loader(dataset.shuffle(seed=1), batch_size=4))",
-    "threads": "list(sk.Loader(dataset, batch_size=4, workers=2, worker_type='thread'))",
+    "threads": "list(sk.Loader(dataset, batch_size=4, workers=sk.Workers(2, type='thread')))",
 }
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ray.train.v2.api.config import ScalingConfig
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.states import Resumed
     from seekable.stream.stream import Stream
 else:
     ray_train = optional("ray.train", extra="ray")
@@ -213,28 +212,20 @@ def _why_not(size: int, batch: int, data: Dataset | Stream | None, given: Mappin
 class _OnlyRank:
     """A loader over a dataset as the only one of its ranks, all of which have the same state."""
 
-    loader: Loader
+    _loader: Loader
     rank: int = 0
     world_size: int = 1
 
-    @property
-    def of_state(self) -> Any:
-        return self.loader.of_state
-
-    @property
-    def resumed(self) -> Resumed | None:
-        return self.loader.resumed
-
     def state_dict(self, *, partial: bool, rows: bool) -> dict[str, Any]:
-        return self.loader.state_dict(partial=partial, rows=rows)
+        return self._loader.state_dict(partial=partial, rows=rows)
 
     def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume) -> None:
-        self.loader.load_state_dict(state, resume=resume)
+        self._loader.load_state_dict(state, resume=resume)
 
 
 def _save(loader: Loader, folder: str) -> str | None:
     """Write what this worker has of the state; return the name of the file, None if rank 0 has it all."""
-    is_dataset = isinstance(loader.of_state, Dataset)
+    is_dataset = isinstance(loader.dataset, Dataset)
     name = None
     if not is_dataset or loader.rank == 0:
         name = os.path.basename(save_state(folder, _OnlyRank(loader) if is_dataset else loader, keep=1))

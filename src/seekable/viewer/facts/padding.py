@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
+from seekable.loader.positioned import position_of
 from seekable.nodes.graph import nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
@@ -214,7 +215,7 @@ def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]
 
     The last batch of a run may be shorter than the others.
     """
-    edges = [(loader.position_of(step), loader.position_of(step + 1)) for step in steps.tolist()]
+    edges = [(position_of(loader, step), position_of(loader, step + 1)) for step in steps.tolist()]
     firsts, lasts = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     positions = firsts[:, None] + np.arange(loader.global_batch_size)
     return positions, positions < lasts[:, None]

@@ -15,6 +15,7 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.formats.tables.tables import TableSource
+from seekable.loader.positioned import position_of
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
@@ -207,7 +208,7 @@ def mixture(
     node = loader.dataset.node
     names = source_names(node)
     steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
-    positions = np.array([loader.position_of(step) for step in steps.tolist()], dtype=np.int64)
+    positions = np.array([position_of(loader, step) for step in steps.tolist()], dtype=np.int64)
     delivered = np.diff(source_counts(node, positions), axis=0).astype(np.float64)
     planned = np.diff(_planned(node, positions.astype(np.float64)), axis=0)
     made_of = COMPUTED

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, KeyNotFound
+from seekable.loader.positioned import first_step, position_of
 from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.loss_log import spikes
@@ -35,7 +36,7 @@ def mixture_page(opened: Opened, asked: Asked) -> Page:
     """Return what each source gives from one step to another."""
     found, loader = _mixture_found(opened, asked), opened.pipeline(asked.name).loader
     node = loader.dataset.node
-    before = source_counts(node, np.array([loader.position_of(int(found.steps[-1]))]))[0].tolist()
+    before = source_counts(node, np.array([position_of(loader, int(found.steps[-1]))]))[0].tolist()
     sizes = [source.size for source in source_nodes(node)]
     document = {"name": asked.name, **found.document()}
     planned, delivered = found.planned.sum(axis=0), found.delivered.sum(axis=0)
@@ -60,7 +61,7 @@ def mixture_chart(opened: Opened, asked: Asked) -> Svg:
 def _mixture_found(opened: Opened, asked: Asked) -> RunMixture:
     loader = opened.pipeline(asked.name).loader
     node = loader.dataset.node
-    start = asked.count("from", default=loader.first_step)
+    start = asked.count("from", default=first_step(loader))
     stop = asked.count("to", default=usual_stop(loader, start=start), least=start)
     unit = asked.choice("in", UNITS)
     if stop == start:
@@ -123,7 +124,7 @@ def read_padding(opened: Opened, asked: Asked) -> Redirect:
 
 def _window(opened: Opened, asked: Asked) -> tuple[int, int]:
     loader = opened.pipeline(asked.name).loader
-    start = asked.count("from", default=loader.first_step)
+    start = asked.count("from", default=first_step(loader))
     stop = asked.count("to", default=usual_stop(loader, start=start))
     if stop <= start:
         message = f"to= must be above from= (got {stop:,} and {start:,})"
@@ -146,7 +147,7 @@ def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
 def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:
     """Yield the padding by the records as they are in the files; no function of the pipeline runs."""
     loader, node = opened.pipeline(name).loader, records_of(opened, name)
-    first = node.record(loader.position_of(start))
+    first = node.record(position_of(loader, start))
     measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
     yield from padding(loader, start=start, stop=stop, measure=measure, source=node)
 

@@ -1,0 +1,111 @@
+"""Words that people type out of habit, and what to write here; each function that has some answers with them.
+
+They are arguments of torch, torchdata, Hugging Face Datasets, Grain, WebDataset and others, and our own of
+before. `seekable._arguments.explains_keywords` makes the errors.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
+
+_ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
+_ROWS = "sk.Loader(ds.select(rows), ...) for rows of your choice, ds.shuffle(seed=0) for a random order"
+_LIVE_ON = "nothing: worker processes live on from run to run, until loader.close()"
+_PIN = "batch.pin_memory() in your loop, which is where the device is known"
+
+LOADER = {
+    # torch, torchdata, Accelerate
+    "num_workers": "workers=",
+    "shuffle": _ORDER,
+    "seed": _ORDER,
+    "generator": _ORDER,
+    "use_seedable_sampler": _ORDER,
+    "sampler": _ROWS,
+    "batch_sampler": "batch_size=; or sk.Loader(stream.bucket(...), batch_size=None) for like lengths",
+    "drop_last": 'end="drop"',
+    "collate_fn": "collate=",
+    "pin_memory": _PIN,
+    "pin_memory_device": _PIN,
+    "persistent_workers": _LIVE_ON,
+    "prefetch_factor": "prefetch=",
+    "worker_init_fn": "nothing: ds.map(fn, rng=True, seed=0) has randomness that does not depend on workers",
+    "multiprocessing_context": 'workers=sk.Workers(4, type="thread") for threads; processes are never forked',
+    "in_order": "nothing: batches come in order with any number of workers",
+    "snapshot_every_n_steps": "nothing: loader.state_dict() is exact after each batch",
+    "num_replicas": "world_size=",
+    "dispatch_batches": "global_batch_size=, rank= and world_size=: each rank reads its own records",
+    "split_batches": "global_batch_size=, which is counted over all ranks",
+    # JAX's Grain, tf.data, other loaders
+    "worker_count": "workers=",
+    "worker_buffer_size": "prefetch=",
+    "read_options": "prefetch=",
+    "operations": "sk.Loader(ds.map(fn), ...)",
+    "transforms": "sk.Loader(ds.map(fn), ...)",
+    "drop_remainder": 'end="drop"',
+    "num_epochs": "epochs=",
+    "max_epochs": "epochs=",
+    "max_steps": "steps=",
+    "buffer_size": "ds.shuffle(seed=0), which needs no buffer; or ds.stream().shuffle(buffer=9, seed=0)",
+    "shuffle_buffer": "ds.shuffle(seed=0), which needs no buffer; or ds.stream().shuffle(buffer=9, seed=0)",
+    "micro_batch_size": "global_batch_size=, which is counted over all ranks",
+    # Ours of before
+    "worker_type": 'workers=sk.Workers(4, type="thread")',
+    "timeout": "workers=sk.Workers(4, timeout=60)",
+    "restart_workers": "workers=sk.Workers(4, restart=2)",
+}
+
+OPEN = {
+    "split": "hf:REPO:SPLIT as the source, or ds.split({...}, seed=0)",
+    "streaming": "ds.stream() of what is returned; no record is read before it is asked for",
+    "shuffle": "ds.shuffle(seed=0)",
+    "seed": "ds.shuffle(seed=0)",
+    "num_workers": "sk.Loader(ds, workers=...), or index=sk.Index(jobs=...)",
+    "num_proc": "index=sk.Index(jobs=...)",
+    "batch_size": "sk.Loader(ds, batch_size=...), or ds.batch(...)",
+    "data_files": "the files as the source",
+    "data_dir": "the folder as the source",
+    "path": "the path as the source, the first argument",
+    "name": "hf:REPO:CONFIG/SPLIT as the source",
+    "revision": "hf:REPO@REVISION:SPLIT as the source",
+    "cache_dir": "index=sk.Index(folder=...) for the index; SEEKABLE_REMOTE_DIR for bytes of stores",
+    "lines": 'format="jsonl", or "text"',
+    "sep": 'format=sk.formats.Csv(delimiter="|")',
+    "usecols": "columns=",
+    "fs": "storage=sk.Storage(filesystem=...)",
+    "filesystem": "storage=sk.Storage(filesystem=...)",
+    "handler": "errors=, a function of the error that returns what to deliver instead",
+    "shardshuffle": "ds.shuffle(seed=0)",
+    "nodesplitter": "sk.Loader(ds, global_batch_size=..., rank=..., world_size=...)",
+}
+
+MIX = {
+    "probabilities": "weights=",
+    "probs": "weights=",
+    "proportions": "weights=",
+    "ratios": "weights=",
+    "stopping_strategy": 'stop="first" (first_exhausted) or stop="all" (all_exhausted)',
+    "stop_on_empty_dataset": 'stop="first" or stop="all"',
+    "infinite": 'stop="never"',
+    "datasets": "the datasets as the first argument, a list or a dict",
+    "shuffle": "parts that are shuffled: sk.mix([a.shuffle(seed=1), b.shuffle(seed=1)], seed=0)",
+    "length": "sk.mix(...).take(length)",
+}
+
+_KNOWN = "nothing: the loader knows its rank and its step"
+
+SAVE_STATE = {
+    "max_to_keep": "keep=",
+    "keep_last": "keep=",
+    "save_total_limit": "keep=",
+    "path": "the folder as the first argument",
+    "overwrite": "keep=, the number of saved states that stay",
+    **dict.fromkeys(("rank", "world_size", "step"), _KNOWN),
+}
+
+LOAD_STATE = {
+    "step": "the path of one state of the folder as the first argument",
+    "path": "the folder as the first argument",
+    "strict": 'resume="rows", for a state of another pipeline over the same sources',
+    "map_location": "nothing: a state has no tensors",
+    **dict.fromkeys(("rank", "world_size"), _KNOWN),
+}
