@@ -47,6 +47,7 @@ SHARED = frozenset(
         "_lazy",
         "_log",
         "_optional",
+        "_other_words",
         "_typing",
     }
 )

@@ -9,6 +9,10 @@ import pytest
 import seekable as sk
 
 RECORDS = sk.from_sequence(range(10))
+AT_LENGTH = (
+    "2 processes, each up to 2 batches ahead; a batch may take 9 seconds; the first 3 that die are replaced"
+)
+
 ENDLESS = sk.mix([RECORDS], weights=[1], seed=0, stop="never")
 
 
@@ -55,8 +59,7 @@ def test_it_says_whether_a_run_ends(data: Any, given: dict[str, Any], short: str
         ),
         (
             {"workers": sk.Workers(2, timeout=9, restart=3)},
-            "2 processes, each up to 2 batches ahead; a batch may take 9 seconds; "
-            "the first 3 that die are replaced",
+            AT_LENGTH,
         ),
         (
             {"workers": sk.Workers(2, restart=None)},
