@@ -56,7 +56,7 @@ import importlib, pkgutil, sys
 for name in ("torch", "ray", "transformers", "lhotse", "dask", "megatron"):  # they take half a minute
     sys.modules[name] = None
 import seekable
-imported = 0
+homes, imported = vars(seekable)["_HOMES"], 0
 for module in pkgutil.walk_packages(seekable.__path__, "seekable.", onerror=print):
     if not module.name.endswith("__main__"):
         try:
@@ -66,8 +66,8 @@ for module in pkgutil.walk_packages(seekable.__path__, "seekable.", onerror=prin
         else:
             imported += 1
 for name in seekable.__all__:
-    if name not in {"__version__", *seekable._PACKAGES}:
-        home = importlib.import_module("seekable." + seekable._HOMES.get(name, "errors"))
+    if name not in {"__version__", *vars(seekable)["_PACKAGES"]}:
+        home = importlib.import_module(f"seekable.{homes.get(name, 'errors')}")
         assert getattr(seekable, name) is getattr(home, name), name
 print(imported)
 """
