@@ -152,7 +152,9 @@ def _planned(store: Store) -> int:
     dataset = sk.open(list(store.paths), index=sk.Index(folder=os.path.join(store.folder, "local"))).shuffle(
         seed=_WINDOWED["seed"], window=_WINDOWED["window"], lanes=_WINDOWED["lanes"]
     )
-    found = sk.simulate(dataset, global_batch_size=BATCH, records_per_second=100_000, latency=LATENCY)
+    found = sk.simulate(
+        dataset, global_batch_size=BATCH, records_per_second=100_000, network={"latency": LATENCY}
+    )
     return found.epochs[0].requests
 
 

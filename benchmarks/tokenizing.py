@@ -123,10 +123,10 @@ def _engine(folder: str, engine: str, name: str, rounds: int) -> Iterator[Row]:
                 sk.open(paths, index=sk.Index(jobs=1)),
                 to=to,
                 tokenizer=path,
-                engine=engine,
                 eos=_END,
                 jobs=1,
                 progress=_without_bar,
+                store=sk.formats.TokenStore(engine=engine),
             )
 
     def alone() -> None:

@@ -125,7 +125,7 @@ def _batches(ds: sk.Dataset) -> None:
 
 
 def _plan(prefix: str, rounds: int) -> Row:
-    packed = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=7, order="exchange")
+    packed = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=7, method=sk.Packing(order="exchange"))
     packing = packed.node.packing  # type: ignore[attr-defined]  # a packed dataset's node has it
     rows = np.arange(min(_PLANNED, len(packed)), dtype=np.int64)
     epochs = np.zeros_like(rows)
@@ -206,7 +206,9 @@ def _packed(data: Data, prefix: str, rounds: int, peers: Sequence[Peer]) -> Iter
 
 def _check(shown: list[list[int]], prefix: str, order: NDArray[np.int64]) -> None:
     """Check that the first items of Megatron are those of our reading of its order."""
-    ours = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=1234, order="megatron", next_token=True)
+    ours = sk.open(f"megatron:{prefix}").pack(
+        LENGTH, seed=1234, method=sk.Packing(order="megatron"), next_token=True
+    )
     assert shown == [ours[int(row)]["tokens"][:-1].tolist() for row in order[:5]]
 
 

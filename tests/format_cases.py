@@ -216,7 +216,7 @@ def _forager_tokens(folder: Path) -> None:
 def _token_store(folder: Path) -> None:
     rows = [{"tokens": document.tolist(), "loss_mask": [1] * len(document)} for document in DOCUMENTS]
     sk.from_sequence(rows, version=1).write_tokens(
-        folder, dtype="uint16", rows_per_file=5, align=["loss_mask"], jobs=1
+        folder, jobs=1, store=sk.formats.TokenStore(dtype="uint16", rows_per_file=5, align=["loss_mask"])
     )
 
 

@@ -184,7 +184,9 @@ ASKED: dict[str, dict[str, Work]] = {
     },
     "tokens": {
         "tokens": _open("tokens"),
-        "write": lambda sk, folder: _lines(sk, folder).write_tokens(f"{folder}/tokens", dtype="uint16"),
+        "write": lambda sk, folder: _lines(sk, folder).write_tokens(
+            f"{folder}/tokens", store=sk.formats.TokenStore(dtype="uint16")
+        ),
         "tokenize": lambda sk, _: sk.tokenize,
     },
     "packing": {

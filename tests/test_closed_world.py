@@ -356,11 +356,15 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     MegatronBlend: [lambda n, _: blended(n), lambda n, _: blended_exhaustively(n)],
     Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
     PackNode: [
-        lambda n, _: documents(n).pack(4, seed=3, order="table", jobs=1),
-        lambda n, _: documents(n).pack(4, seed=3, order="exchange", labels="within", jobs=1),
+        lambda n, _: documents(n).pack(4, seed=3, method=sk.Packing(order="table"), jobs=1),
+        lambda n, _: documents(n).pack(
+            4, seed=3, method=sk.Packing(order="exchange"), labels="within", jobs=1
+        ),
         lambda n, _: documents(n).pack(4, seed=3, fim=sk.Fim(0, 1, 2, 3), jobs=1),
         lambda n, _: sk.from_sequence([{"tokens": [1, 2, 3]}] * n).pack(5, seed=3, method="best_fit", jobs=1),
-        lambda n, _: documents(n).pack(4, seed=3, order="megatron", next_token=True, jobs=1),
+        lambda n, _: documents(n).pack(
+            4, seed=3, method=sk.Packing(order="megatron"), next_token=True, jobs=1
+        ),
     ],
     Rename: [lambda n, _: dicts(n).rename({"text": "body", "id": "text"})],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],

@@ -117,8 +117,12 @@ def of_shar(folder: Path) -> sk.Dataset:
 def of_tokens(folder: Path) -> sk.Dataset:
     write_pair(folder / "a.bin", [np.arange(row % 5, 2 * row + 1) for row in range(12)])
     ds = sk.open(f"megatron:{folder}/a")
-    packed = ds.pack(16, seed=3, order="exchange", labels="within", positions="document", jobs=1)
-    return sk.concat([packed, ds.pack(16, seed=3, method="best_fit", most=4, long="drop", jobs=1)])
+    packed = ds.pack(
+        16, seed=3, method=sk.Packing(order="exchange", positions="document"), labels="within", jobs=1
+    )
+    return sk.concat(
+        [packed, ds.pack(16, seed=3, method=sk.Packing("best_fit", most=4, long="drop"), jobs=1)]
+    )
 
 
 def of_a_mixture(_: Path) -> sk.Dataset:

@@ -35,8 +35,8 @@ def main() -> None:
             to=tokens,
             tokenizer=os.path.join(data, "tokenizer.json"),
             eos="<|endoftext|>",
-            rows_per_file=ROWS,
             executor=executor,
+            store=sk.formats.TokenStore(rows_per_file=ROWS),
         )
     print(f"{len(documents):,} documents, {documents.lengths.sum():,} tokens")
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from seekable.loader.workers import Workers
     from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
+    from seekable.packing.packing_options import Packing
     from seekable.remote.simulation.simulate import simulate
     from seekable.remote.simulation.simulation_figures import Simulation
     from seekable.storage.access import Storage
@@ -73,6 +74,7 @@ __all__ = [
     "Location",
     "LossMask",
     "MissingDependency",
+    "Packing",
     "Part",
     "Position",
     "SeekableError",
@@ -115,6 +117,7 @@ _HOMES = {
     "Loader": "loader.loader",
     "Location": "index.location",
     "LossMask": "formats.tokens.tokenizing.parts",
+    "Packing": "packing.packing_options",
     "Part": "formats.tokens.tokenizing.parts",
     "Position": "dataset.position",
     "Simulation": "remote.simulation.simulation_figures",

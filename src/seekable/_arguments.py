@@ -9,6 +9,7 @@ import os
 import reprlib
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
@@ -17,7 +18,7 @@ import numpy as np
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,7 @@ __all__ = [
     "checked_texts",
     "checked_version",
     "explains_keywords",
+    "fields_of",
     "repeated",
     "row_array",
 ]
@@ -352,6 +354,25 @@ def out_of_range(row: int, size: int | None) -> str:
         "an endless dataset has rows from 0 to 2**63 - 1" if size is None else f"there are {size:,} records"
     )
     return f"row {row} is out of range: {rule}"
+
+
+@contextmanager
+def fields_of(value: str) -> Iterator[None]:
+    """Put the name of an option class before each error inside of the block, which checks its fields.
+
+    Args:
+        value: the name that users write, such as ``"sk.Index"``.
+
+    Example:
+        >>> with fields_of("sk.Index"):
+        ...     checked_count("jobs", 0, least=1)
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: sk.Index: jobs must be at least 1 (got 0)
+    """
+    try:
+        yield
+    except (InvalidArgument, WrongType) as error:
+        raise type(error)(f"{value}: {error}") from None
 
 
 def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -35,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         to=folder / "tokens",
         tokenizer=folder / "tokenizer.json",
         eos=EOS,
-        idx=True,
         jobs=1,
+        store=sk.formats.TokenStore(idx=True),
     )
     (folder / "plain.bin").write_bytes((folder / "tokens" / "part-000000.bin").read_bytes())
     return folder
@@ -129,7 +129,9 @@ def test_tokens_of_other_tools(command: list[str], folder: Path) -> None:
 
 
 def test_documents_without_tokens(tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": list[int]()}] * 3).write_tokens(tmp_path / "t", dtype="uint16")
+    sk.from_sequence([{"tokens": list[int]()}] * 3).write_tokens(
+        tmp_path / "t", store=sk.formats.TokenStore(dtype="uint16")
+    )
     (told,) = documents("info", tmp_path / "t")
     assert (told["documents"], told["empty_documents"], told["tokens"]) == (3, 3, 0)
     assert told["packing"]["best_fit"] == dict.fromkeys(
@@ -143,7 +145,7 @@ def test_documents_without_tokens(tmp_path: Path) -> None:
 def test_what_packing_gives(folder: Path) -> None:
     command = ["pack", "tokens", "-L", "32", "--method", "best_fit", "--seed", "7", "--most", "3"]
     (told,) = documents(*command, "--head", "2", cwd=folder)
-    ds = sk.open(folder / "tokens").pack(32, seed=7, method="best_fit", most=3)
+    ds = sk.open(folder / "tokens").pack(32, seed=7, method=sk.Packing("best_fit", most=3))
     assert (told["samples"], told["tokens"]) == (len(ds), lengths(folder).sum())
     assert told["padding"] == 32 * len(ds) - lengths(folder).sum() == told["facts"]["padding"]
     assert told["pieces_per_sample"] == np.mean([sample["segment_ids"].max() for sample in ds])
@@ -161,6 +163,8 @@ def test_what_packing_gives(folder: Path) -> None:
 
 class _Opener:
     """Stands for the module seekable in a folder."""
+
+    Packing = sk.Packing
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -252,8 +256,8 @@ def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
         (["info", "plain.bin", "--dtype", "text"], 1, b"dtype must be the name of a type"),
         (["verify", "corpus", "--eos", "1"], 2, b"--eos is for tokens, and"),
         (["pack", "tokens"], 2, b"Missing option '--length'"),
-        (["pack", "tokens", "-L", "32", "--most", "3"], 2, b"has no use for --most"),
-        (["pack", "tokens", "-L", "32", "--method", "x"], 2, b"takes --method as"),
+        (["pack", "tokens", "-L", "32", "--most", "3"], 2, b"there is no use for --most"),
+        (["pack", "tokens", "-L", "32", "--method", "x"], 2, b"method must be 'concat'"),
         (["pack", "tokens", "-L", "100000"], 2, b"makes no sample"),
         (["pack", "corpus", "-L", "32"], 1, b"there is no column 'tokens'"),
         (["pack", "nothing", "-L", "32"], 4, b"there is no"),
@@ -303,7 +307,7 @@ def test_the_source_lines_of_a_step(folder: Path, tmp_path: Path) -> None:
 
 
 def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
-    ds = sk.open(folder / "tokens").pack(64, seed=4, method="best_fit", most=3)
+    ds = sk.open(folder / "tokens").pack(64, seed=4, method=sk.Packing("best_fit", most=3))
     ds.save(tmp_path / "packed.json")
     ds.shuffle(seed=1).save(tmp_path / "shuffled.json")
     told = documents("get", tmp_path / "packed.json", "0", "--decode")[0]
@@ -339,7 +343,12 @@ def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
 def test_samples_of_forager(folder: Path, tmp_path: Path) -> None:
     tokenizer = folder / "tokenizer.json"
     sk.tokenize(
-        str(folder / "corpus"), to=tmp_path / "s", tokenizer=tokenizer, eos=EOS, sample_size=16, jobs=1
+        str(folder / "corpus"),
+        to=tmp_path / "s",
+        tokenizer=tokenizer,
+        eos=EOS,
+        jobs=1,
+        store=sk.formats.TokenStore(sample_size=16),
     )
     (told,) = documents("info", tmp_path / "s")
     assert told["documents"] == lengths(folder).sum() // 16

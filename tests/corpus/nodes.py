@@ -145,11 +145,19 @@ NODES: dict[str, list[Builder]] = {
         lambda _: sk.mix([NUMBERS, OTHERS], weights=[1, 1], seed=2, stop="never"),
     ],
     "pack": [
-        lambda parts: parts.tokens.pack(7, seed=3, order="table", positions="document", jobs=1),
-        lambda _: DOCUMENTS.pack(4, seed=3, order="exchange", labels="within", align=["mask"], jobs=1),
+        lambda parts: parts.tokens.pack(
+            7, seed=3, method=sk.Packing(order="table", positions="document"), jobs=1
+        ),
+        lambda _: DOCUMENTS.pack(
+            4, seed=3, method=sk.Packing(order="exchange"), labels="within", align=["mask"], jobs=1
+        ),
         lambda _: DOCUMENTS.pack(4, seed=3, fim=sk.Fim(0, 1, 2, 3), jobs=1),
-        lambda _: DOCUMENTS.pack(5, seed=3, method="best_fit", most=2, long="truncate", pad=-1, jobs=1),
-        lambda _: DOCUMENTS.pack(4, seed=3, order="megatron", samples=9, next_token=True, jobs=1),
+        lambda _: DOCUMENTS.pack(
+            5, seed=3, method=sk.Packing("best_fit", most=2, long="truncate", pad=-1), jobs=1
+        ),
+        lambda _: DOCUMENTS.pack(
+            4, seed=3, method=sk.Packing(order="megatron", samples=9), next_token=True, jobs=1
+        ),
     ],
     "partitions": [lambda parts: parts.open("hive", format=sk.formats.Tables(partitions="hive"))],
     "rename": [lambda parts: parts.tables.rename({"text": "body", "more": "less"}, missing="none")],

@@ -40,7 +40,10 @@ WRITES: dict[str, Callable[[Path], object]] = {
     "tar": lambda folder: _RECORDS.write_tar(folder, rows_per_file=5, jobs=1, resume=True),
     "parquet": lambda folder: _RECORDS.write_parquet(folder, rows_per_file=5, jobs=1, resume=True),
     "tokens": lambda folder: DOCUMENTS.write_tokens(
-        folder, dtype="uint16", rows_per_file=5, align=["mask"], jobs=1, resume=True
+        folder,
+        jobs=1,
+        resume=True,
+        store=sk.formats.TokenStore(dtype="uint16", rows_per_file=5, align=["mask"]),
     ),
     "stream-jsonl": lambda folder: _stream().write_jsonl(folder, rows_per_file=4, resume=True),
     "stream-parquet": lambda folder: _stream().write_parquet(folder, rows_per_file=4, resume=True),
@@ -49,7 +52,7 @@ WRITES: dict[str, Callable[[Path], object]] = {
     ),
     "stream-tar": lambda folder: _stream().map(without_key).write_tar(folder, rows_per_file=4, resume=True),
     "stream-tokens": lambda folder: DOCUMENTS.stream(lanes=2, epochs=1).write_tokens(
-        folder, dtype="uint16", rows_per_file=4, resume=True
+        folder, resume=True, store=sk.formats.TokenStore(dtype="uint16", rows_per_file=4)
     ),
 }
 """Writes into a folder that go on with what is there, by the name of the folder."""

@@ -210,13 +210,25 @@ def of_ones(record: dict[str, Any]) -> dict[str, list[int]]:
 
 def test_tokenize_writes_samples(tmp_path: Path) -> None:
     paths = corpus(tmp_path / "corpus", COUNTS)
-    tk = sk.tokenize(paths, to=tmp_path / "ones", tokenizer=characters, parts=of_ones, eos=0, sample_size=5)
+    tk = sk.tokenize(
+        paths,
+        to=tmp_path / "ones",
+        tokenizer=characters,
+        eos=0,
+        store=sk.formats.TokenStore(parts=of_ones, sample_size=5),
+    )
     ids = [number for record in sk.open(paths) for number in (*of_ones(record)["tokens"], 0)]
     assert [record["tokens"].tolist() for record in tk] == [
         ids[start : start + 5] for start in range(0, len(ids) // 5 * 5, 5)
     ]
     with pytest.raises(sk.errors.InvalidArgument, match="fewer tokens than one sample of 1,000"):
-        sk.tokenize(paths, to=tmp_path / "few", tokenizer=characters, eos=0, sample_size=1000)
+        sk.tokenize(
+            paths,
+            to=tmp_path / "few",
+            tokenizer=characters,
+            eos=0,
+            store=sk.formats.TokenStore(sample_size=1000),
+        )
 
 
 @pytest.fixture(scope="module")

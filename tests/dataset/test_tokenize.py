@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.parallel.executors import Backwards, Inline
+from tests.tokens.store_options import gathered
 from tests.tokens.trained import EOS, TEXTS, byte_encoding, trained, trained_json
 
 import seekable as sk
@@ -43,7 +44,7 @@ def tokenize(corpus: Path, name: str = "tokens", **changed: Any) -> sk.Dataset:
         "jobs": 1,
     }
     arguments |= changed
-    return sk.tokenize(arguments.pop("source"), **arguments)
+    return sk.tokenize(arguments.pop("source"), **gathered(**arguments))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -287,12 +288,14 @@ CHATS = [
 def test_parts_have_a_loss_mask_beside(tmp_path: Path) -> None:
     chats = sk.from_sequence(CHATS, version=1)
     options: dict[str, Any] = {"tokenizer": byte_encoding(), "eos": EOS, "jobs": 1}
-    tk = sk.tokenize(chats, to=tmp_path / "a", aux={"loss_mask": sk.LossMask()}, **options)
+    tk = sk.tokenize(
+        chats, to=tmp_path / "a", store=sk.formats.TokenStore(align={"loss_mask": sk.LossMask()}), **options
+    )
     assert [document["loss_mask"].tolist() for document in tk] == [[0, 0, 1, 1], [0, 1]]
     assert tk[0]["tokens"].tolist() == [97, 98, 99, 256]
     other = {"loss_mask": sk.LossMask(masked=("prompt",))}
     with pytest.raises(sk.StateMismatch, match=r"aux was .*'masked': .*is .*'masked'"):
-        sk.tokenize(chats, to=tmp_path / "a", aux=other, **options)
+        sk.tokenize(chats, to=tmp_path / "a", store=sk.formats.TokenStore(align=other), **options)
 
 
 def test_a_function_that_returns_ids_and_arrays_beside(tmp_path: Path) -> None:
@@ -302,13 +305,18 @@ def test_a_function_that_returns_ids_and_arrays_beside(tmp_path: Path) -> None:
 
     chats = sk.from_sequence([sk.HOLE, *CHATS], version=1)
     options: dict[str, Any] = {"tokenizer": byte_encoding(), "eos": EOS, "jobs": 1}
-    tk = sk.tokenize(chats, to=tmp_path / "a", parts=chat, **options)
+    tk = sk.tokenize(chats, to=tmp_path / "a", store=sk.formats.TokenStore(parts=chat), **options)
     assert tk[0]["tokens"].tolist() == [97, 98, 99, 256]
     assert tk[0]["loss_mask"].tolist() == [1, 1, 1, 1]
     assert tk[0]["weight"].tolist() == [0.5, 0.5, 0.5, 0]
     assert tk[0]["loss_mask"].dtype == np.uint8
     with pytest.raises(sk.errors.InvalidArgument, match="leave out one"):
-        sk.tokenize(chats, to=tmp_path / "b", parts=chat, aux={"loss_mask": sk.LossMask()}, **options)
+        sk.tokenize(
+            chats,
+            to=tmp_path / "b",
+            store=sk.formats.TokenStore(parts=chat, align={"loss_mask": sk.LossMask()}),
+            **options,
+        )
 
 
 @pytest.mark.parametrize(
@@ -375,8 +383,13 @@ def test_samples_of_a_fixed_size_are_documents_one_after_another(corpus: Path) -
 
 
 def test_masks_of_samples_count_as_in_forager(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"tokenizer": byte_encoding(), "eos": EOS, "jobs": 1, "sample_size": 2}
+    options: dict[str, Any] = {"tokenizer": byte_encoding(), "eos": EOS, "jobs": 1}
     chats = sk.from_sequence(CHATS, version=1)
-    tk = sk.tokenize(chats, to=tmp_path / "a", aux={"loss_mask": sk.LossMask()}, **options)
+    tk = sk.tokenize(
+        chats,
+        to=tmp_path / "a",
+        store=sk.formats.TokenStore(sample_size=2, align={"loss_mask": sk.LossMask()}),
+        **options,
+    )
     assert [sample["tokens"].tolist() for sample in tk] == [[97, 98], [99, 256], [100, 256]]
     assert [sample["loss_mask"].tolist() for sample in tk] == [[1, 1], [0, 0], [1, 0]]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.thrift import wider
+from tests.tokens.store_options import gathered
 
 import seekable as sk
 
@@ -58,7 +59,7 @@ def test_the_bytes_of_each_file(tmp_path: Path) -> None:
     ]
     folder = tmp_path / "tokens"
     written = sk.from_sequence(records, version=1).write_tokens(
-        folder, eos=2, align=["loss_mask"], idx=True, rows_per_file=2
+        folder, eos=2, store=sk.formats.TokenStore(align=["loss_mask"], idx=True, rows_per_file=2)
     )
     found = contents(folder)
     parts = ("bin", "facts", "idx", "lengths", "loss_mask", "sources")
@@ -100,7 +101,7 @@ def test_the_bytes_of_each_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
 def test_none_one_and_many_documents(count: int, tmp_path: Path) -> None:
-    written = documents(count).write_tokens(tmp_path, rows_per_file=300, jobs=1)
+    written = documents(count).write_tokens(tmp_path, jobs=1, store=sk.formats.TokenStore(rows_per_file=300))
     assert ids_of(tmp_path) == [document(number)["tokens"] for number in range(count)]
     facts = store(tmp_path)
     assert (written.rows, facts["documents"]) == (count, count)
@@ -109,7 +110,7 @@ def test_none_one_and_many_documents(count: int, tmp_path: Path) -> None:
     assert written.bytes == sum(
         len(data) for name, data in contents(tmp_path).items() if name != "tokens.json"
     )
-    again = documents(count).write_tokens(tmp_path, rows_per_file=300, jobs=1)
+    again = documents(count).write_tokens(tmp_path, jobs=1, store=sk.formats.TokenStore(rows_per_file=300))
     assert again.kept == len(written.paths) == max(1, -(-count // 300))
 
 
@@ -127,7 +128,7 @@ def test_none_one_and_many_documents(count: int, tmp_path: Path) -> None:
     ],
 )
 def test_dtypes(ids: Any, asked: str | None, dtype: str, tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": ids}]).write_tokens(tmp_path, dtype=asked)
+    sk.from_sequence([{"tokens": ids}]).write_tokens(tmp_path, store=sk.formats.TokenStore(dtype=asked))
     assert ids_of(tmp_path, dtype) == [list(ids)]
     assert store(tmp_path)["dtype"] == dtype
     mapped = np.memmap(tmp_path / "part-000000.bin", dtype, "r")
@@ -147,7 +148,7 @@ def test_the_dtype_of_many_ids_is_never_too_small(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("largest", "dtype"), [(65_498, "uint16"), (65_499, "int32"), (70_000, "int32")])
 def test_dtypes_with_an_index_are_those_of_megatron(largest: int, dtype: str, tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": [largest]}]).write_tokens(tmp_path, idx=True)
+    sk.from_sequence([{"tokens": [largest]}]).write_tokens(tmp_path, store=sk.formats.TokenStore(idx=True))
     assert ids_of(tmp_path, dtype) == [[largest]]
     assert (tmp_path / "part-000000.idx").read_bytes()[17] == {"uint16": 8, "int32": 4}[dtype]
 
@@ -167,7 +168,9 @@ def test_dtypes_with_an_index_are_those_of_megatron(largest: int, dtype: str, tm
     ],
 )
 def test_dtypes_of_arrays_beside(values: Any, asked: Any, dtype: str, tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": [5, 6], "weight": values}]).write_tokens(tmp_path, align=asked or ["weight"])
+    sk.from_sequence([{"tokens": [5, 6], "weight": values}]).write_tokens(
+        tmp_path, store=sk.formats.TokenStore(align=asked or ["weight"])
+    )
     found = np.fromfile(tmp_path / "part-000000.weight", dtype)
     assert found.tolist() == list(values)
     assert store(tmp_path)["aligned"] == {"weight": dtype}
@@ -198,7 +201,7 @@ def test_a_record_that_is_no_document_is_named(
     good = {"tokens": [1], "m": [1]}
     ds = sk.from_sequence([good, good, good, record])
     with pytest.raises(sk.errors.WrongType, match=says):
-        ds.write_tokens(tmp_path, jobs=1, **arguments)
+        ds.write_tokens(tmp_path, jobs=1, **gathered(**arguments))
     assert not (tmp_path / "tokens.json").exists()
 
 
@@ -221,12 +224,17 @@ def test_records_that_are_ids_themselves(tmp_path: Path) -> None:
         ({"align": ["a/b"]}, sk.errors.InvalidArgument, "identifier"),
         ({"align": {"a": "str"}}, sk.errors.InvalidArgument, "dtype of numbers"),
         ({"align": {"a": "no dtype"}}, sk.errors.WrongType, "must be a dtype"),
+        ({"align": {"a": sk.LossMask()}}, sk.errors.InvalidArgument, "arrays of typed parts"),
+        ({"sample_size": 5}, sk.errors.InvalidArgument, r"TokenStore\(sample_size=\) is for sk.tokenize"),
+        ({"parts": len}, sk.errors.InvalidArgument, r"TokenStore\(parts=\) is for sk.tokenize"),
+        ({"aux": {}}, sk.errors.InvalidArgument, r"write store=sk.formats.TokenStore\(align=...\)"),
+        ({"store": 5}, sk.errors.WrongType, "store must be a sk.formats.TokenStore"),
         ({"engine": "hf"}, sk.errors.InvalidArgument, "engine= is for texts"),
         ({"eos": "<end>"}, sk.errors.InvalidArgument, "give its id"),
         (
             {"tokenizer": len, "align": ["a"]},
             sk.errors.InvalidArgument,
-            "align= is for records that have ids",
+            "align= names columns beside ids",
         ),
         ({"folder": "out.bin"}, sk.errors.InvalidArgument, "a token store has several files"),
         ({"folder": "out.tar"}, sk.errors.InvalidArgument, "a token store has several files"),
@@ -239,19 +247,19 @@ def test_arguments_are_checked(
     given = {"folder": "out", **arguments}
     folder = tmp_path / given.pop("folder")
     with pytest.raises(kind, match=says):
-        documents(3).write_tokens(folder, **given)
+        documents(3).write_tokens(folder, **gathered(**given))
     assert not list(tmp_path.iterdir())
 
 
 def test_another_call_is_refused_unless_it_may_go(tmp_path: Path) -> None:
-    documents(9).write_tokens(tmp_path, rows_per_file=3)
+    documents(9).write_tokens(tmp_path, store=sk.formats.TokenStore(rows_per_file=3))
     with pytest.raises(sk.StateMismatch, match="eos was None, is 0"):
-        documents(9).write_tokens(tmp_path, rows_per_file=3, eos=0)
+        documents(9).write_tokens(tmp_path, eos=0, store=sk.formats.TokenStore(rows_per_file=3))
     with pytest.raises(sk.StateMismatch, match=r"(?s)was .* of 9 records, is .* of 10 records.*concat"):
-        documents(10).write_tokens(tmp_path, rows_per_file=3)
+        documents(10).write_tokens(tmp_path, store=sk.formats.TokenStore(rows_per_file=3))
     with pytest.raises(sk.StateMismatch, match="the format was tokens, is jsonl"):
         documents(9).map(str).write_jsonl(tmp_path)
-    documents(5).write_tokens(tmp_path, rows_per_file=5, overwrite=True)
+    documents(5).write_tokens(tmp_path, overwrite=True, store=sk.formats.TokenStore(rows_per_file=5))
     assert {name.split(".")[0] for name in contents(tmp_path)} == {"part-000000", "tokens"}
     documents(5).map(lambda record: {"n": len(record["tokens"])}, version=1).write_jsonl(
         tmp_path, overwrite=True
@@ -303,7 +311,7 @@ def test_the_rows_that_documents_come_from(tmp_path: Path) -> None:
     }
     for name, (ds, wanted) in cases.items():
         folder = tmp_path / "out" / name
-        ds.write_tokens(folder, rows_per_file=4, jobs=1)
+        ds.write_tokens(folder, jobs=1, store=sk.formats.TokenStore(rows_per_file=4))
         assert sources(folder) == wanted, name
     natural = tmp_path / "out" / "natural"
     assert [path.stat().st_size for path in sorted(natural.glob("*.sources"))] == [16, 32, 16]
@@ -318,12 +326,14 @@ def order(ds: sk.Dataset) -> list[int]:
 
 def test_texts_become_tokens(tmp_path: Path) -> None:
     ds = sk.from_sequence([{"text": "ab"}, {"text": ""}, {"text": "c"}])
-    ds.write_tokens(tmp_path, tokenizer=characters, bos=1, eos=0, dtype="uint16")
+    ds.write_tokens(tmp_path, tokenizer=characters, eos=0, store=sk.formats.TokenStore(bos=1, dtype="uint16"))
     assert ids_of(tmp_path) == [[1, 97, 98, 0], [1, 0], [1, 99, 0]]
     facts = store(tmp_path)
     assert (facts["empty"], facts["column"], facts["tokenizer"]["engine"]) == (1, "text", "function")
     with pytest.raises(sk.StateMismatch, match="tokenizer was"):
-        ds.write_tokens(tmp_path, tokenizer=other_characters, bos=1, eos=0, dtype="uint16")
+        ds.write_tokens(
+            tmp_path, tokenizer=other_characters, eos=0, store=sk.formats.TokenStore(bos=1, dtype="uint16")
+        )
 
 
 def characters(text: str) -> list[int]:
@@ -355,7 +365,9 @@ def test_the_file_of_a_tokenizer_is_kept_beside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["bin", "lengths", "sources", "loss_mask", "facts"])
 def test_a_part_with_a_lost_or_damaged_file_is_made_again(suffix: str, tmp_path: Path) -> None:
-    write = partial(documents(9).write_tokens, tmp_path, rows_per_file=3, align=["loss_mask"], jobs=1)
+    write = partial(
+        documents(9).write_tokens, tmp_path, jobs=1, **gathered(rows_per_file=3, align=["loss_mask"])
+    )
     write()
     whole = contents(tmp_path)
     name, manifest = f"part-000001.{suffix}", tmp_path / ".seekable-write.json"
@@ -375,13 +387,17 @@ def killer() -> Iterator[Killer]:
 
 
 def before(folder: Path) -> Written:
-    return documents(7).write_tokens(folder, rows_per_file=2, jobs=1)
+    return documents(7).write_tokens(folder, jobs=1, store=sk.formats.TokenStore(rows_per_file=2))
 
 
 def overwrite(folder: Path, jobs: int = 1) -> Written:
     ds = documents(40).shuffle(seed=5)
     return ds.write_tokens(
-        folder, rows_per_file=11, eos=0, align=["loss_mask"], idx=True, jobs=jobs, overwrite=True
+        folder,
+        eos=0,
+        jobs=jobs,
+        overwrite=True,
+        store=sk.formats.TokenStore(rows_per_file=11, align=["loss_mask"], idx=True),
     )
 
 
@@ -446,13 +462,18 @@ def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
         assert contents(tmp_path / str(jobs)) == contents(tmp_path / "wanted")
     with ThreadPoolExecutor(3) as threads:
         documents(40).shuffle(seed=5).write_tokens(
-            tmp_path / "threads", rows_per_file=11, eos=0, align=["loss_mask"], idx=True, executor=threads
+            tmp_path / "threads",
+            eos=0,
+            executor=threads,
+            store=sk.formats.TokenStore(rows_per_file=11, align=["loss_mask"], idx=True),
         )
     assert contents(tmp_path / "threads") == contents(tmp_path / "wanted")
 
 
 def test_a_store_is_not_overwritten_by_what_reads_it(tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(tmp_path / "t", dtype="uint16")
+    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(
+        tmp_path / "t", store=sk.formats.TokenStore(dtype="uint16")
+    )
     store = sk.open(tmp_path / "t")
     with pytest.raises(sk.errors.InvalidArgument, match="would remove before it is read"):
         store[::-1].write_tokens(tmp_path / "t", overwrite=True)
@@ -460,8 +481,10 @@ def test_a_store_is_not_overwritten_by_what_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_document_of_another_store_leads_to_its_row_there(tmp_path: Path) -> None:
-    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(tmp_path / "a", dtype="uint16")
-    sk.open(tmp_path / "a")[::-1].write_tokens(tmp_path / "b", dtype="uint16")
+    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(
+        tmp_path / "a", store=sk.formats.TokenStore(dtype="uint16")
+    )
+    sk.open(tmp_path / "a")[::-1].write_tokens(tmp_path / "b", store=sk.formats.TokenStore(dtype="uint16"))
     sources = [place.source for place in sk.open(tmp_path / "b").locate([0, 1])]
     part = str(tmp_path / "a" / "part-000000.bin")
     assert [(source.path, source.row) for source in sources if source] == [(part, 1), (part, 0)]

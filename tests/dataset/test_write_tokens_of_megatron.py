@@ -22,7 +22,9 @@ def test_the_files_are_those_that_megatron_writes_and_reads(largest: int, tmp_pa
     from megatron.core.datasets.indexed_dataset import DType, IndexedDataset, IndexedDatasetBuilder
 
     lists = [[5, 6, 7], [], [largest], list(range(5))]
-    sk.from_sequence([{"tokens": ids} for ids in lists]).write_tokens(tmp_path / "ours", idx=True)
+    sk.from_sequence([{"tokens": ids} for ids in lists]).write_tokens(
+        tmp_path / "ours", store=sk.formats.TokenStore(idx=True)
+    )
     builder = IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=DType.optimal_dtype(largest + 1))
     for ids in lists:
         builder.add_document(torch.tensor(ids, dtype=torch.int64), [len(ids)])

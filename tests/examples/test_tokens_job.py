@@ -28,7 +28,7 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of the tokens of four documents, in two files: 8 + 5 and 4 + 3 tokens."""
     folder = tmp_path_factory.mktemp("tokens") / "code-tokens"
     documents = [{"tokens": list(range(size))} for size in (8, 5, 4, 3)]
-    sk.from_sequence(documents).write_tokens(folder, rows_per_file=2)
+    sk.from_sequence(documents).write_tokens(folder, store=sk.formats.TokenStore(rows_per_file=2))
     return str(folder)
 
 

@@ -33,7 +33,9 @@ class BlendCase:
     def ours(self, sources: list[Any]) -> dict[str, Any]:
         """Return the arguments of ``gpt_datasets``."""
         blend = (sources, self.weights)
-        which = {"blend_per_split": [blend] * 3} if self.per_split else {"blend": blend, "split": self.split}
+        which = (
+            {"blend": [blend] * 3, "split": None} if self.per_split else {"blend": blend, "split": self.split}
+        )
         return {
             **which,
             "sequence_length": self.length,

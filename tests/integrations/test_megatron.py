@@ -121,7 +121,7 @@ def test_a_split_without_samples_is_left_out() -> None:
     assert list(gpt_datasets(documents, split="969,30,1", **given)) == ["train"]
     assert list(gpt_datasets(documents, split="1,1,1", samples=(0, 3, 0), **given)) == ["valid"]
     parts = [documents, None, documents]
-    assert list(gpt_datasets(blend_per_split=parts, **given)) == ["train", "test"]
+    assert list(gpt_datasets(parts, split=None, **given)) == ["train", "test"]
     assert gpt_datasets(as_dataset([[1]]), split="1", **given) == {}
 
 
@@ -134,7 +134,7 @@ def test_a_split_without_samples_is_left_out() -> None:
         ({"surplus": "x"}, sk.errors.WrongType, "surplus must be a number"),
         ({"surplus": float("nan")}, sk.errors.InvalidArgument, "surplus must be at least 0, and finite"),
         ({"surplus": -0.5}, sk.errors.InvalidArgument, "surplus must be at least 0, and finite"),
-        ({"blend": None, "blend_per_split": 5}, sk.errors.WrongType, "a list of three blends"),
+        ({"blend": 5, "split": None}, sk.errors.WrongType, "a list of three blends"),
         ({"samples": (9, -1, 0)}, sk.errors.InvalidArgument, "samples"),
         ({"split": ""}, sk.errors.InvalidArgument, "split"),
         ({"split": "1,1,1,1"}, sk.errors.InvalidArgument, "split"),
@@ -146,9 +146,13 @@ def test_a_split_without_samples_is_left_out() -> None:
         ({"sequence_length": 0}, sk.errors.InvalidArgument, "sequence_length"),
         ({"reset_position_ids": True}, sk.errors.InvalidArgument, "eod"),
         ({"eod_mask_loss": True}, sk.errors.InvalidArgument, "eod"),
-        ({"blend_per_split": ["a", None, None]}, sk.errors.InvalidArgument, "either blend"),
-        ({"blend": None}, sk.errors.InvalidArgument, "either blend"),
-        ({"blend": None, "blend_per_split": ["a"]}, sk.errors.InvalidArgument, "three blends"),
+        (
+            {"blend_per_split": ["a", None, None]},
+            sk.errors.InvalidArgument,
+            "write the three blends as blend",
+        ),
+        ({"blend": None}, sk.errors.WrongType, "a blend is a prefix"),
+        ({"blend": ["a"], "split": None}, sk.errors.InvalidArgument, "three blends"),
         ({"blend": []}, sk.errors.InvalidArgument, "at least one"),
         ({"blend": 7}, sk.errors.WrongType, "blend"),
         ({"blend": [7]}, sk.errors.WrongType, "prefixes"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.nodes.packing_cases import gathered
 
 import seekable as sk
 
@@ -28,8 +29,11 @@ PACKS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given", PACKS, ids=str)
 def test_pieces_of_a_batch_are_those_of_its_samples(given: dict[str, Any]) -> None:
+    given = gathered(**given)
     packed = DOCUMENTS.pack(8, seed=3, align=["weight"], jobs=1, **given)
-    short = DOCUMENTS.pack(8, seed=3, columns=["tokens", "cu_seqlens", "max_seqlen"], jobs=1, **given)
+    short = DOCUMENTS.pack(
+        8, seed=3, columns=["tokens", "cu_seqlens", "max_seqlen"], jobs=1, **gathered(**given)
+    )
     varlen = sk.collate.varlen(pad_documents=30)
     whole, by_ends = (sk.Loader(ds, batch_size=3, collate=varlen) for ds in (packed, short))
     start = 0
@@ -58,7 +62,9 @@ def test_windows_are_one_piece_each() -> None:
 
 
 def test_worker_processes_make_them_too() -> None:
-    packed = DOCUMENTS.pack(8, seed=3, order="megatron", samples=9, labels="within", jobs=1)
+    packed = DOCUMENTS.pack(
+        8, seed=3, method=sk.Packing(order="megatron", samples=9), labels="within", jobs=1
+    )
     collate = sk.collate.varlen(pad_documents=20)
     here, there = (list(sk.Loader(packed, batch_size=4, collate=collate, workers=n)) for n in (0, 1))
     for one, other in zip(here, there, strict=True):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.nodes.packing_cases import gathered
 from tests.nodes.token_data import dataset_of, simple_source
 from tests.thrift import some
 
@@ -41,7 +42,7 @@ def corpus(lengths: list[int], dtype: Any = np.int64) -> list[dict[str, Any]]:
 
 def packed(lengths: list[int], length: int = 4, **options: Any) -> sk.Dataset:
     given: dict[str, Any] = {"seed": 7, "align": ["mask"], "jobs": 1, **options}
-    return sk.from_sequence(corpus(lengths)).pack(length, **given)
+    return sk.from_sequence(corpus(lengths)).pack(length, **gathered(**given))
 
 
 def check_sample(sample: dict[str, Any], documents: list[dict[str, Any]], *, document: bool = False) -> None:
@@ -90,9 +91,11 @@ def check_corpus(lengths: list[int], length: int, options: dict[str, Any], *, ne
         with pytest.raises(
             sk.errors.InvalidArgument, match=f"documents have {total:,} tokens, and a sample takes"
         ):
-            ds.pack(length, seed=7, jobs=1, next_token=next_token, **options)
+            ds.pack(length, seed=7, jobs=1, next_token=next_token, **gathered(**options))
         return
-    ds = ds.pack(length, seed=7, jobs=1, next_token=next_token, align=["mask"], columns=ALL, **options)
+    ds = ds.pack(
+        length, seed=7, jobs=1, next_token=next_token, align=["mask"], columns=ALL, **gathered(**options)
+    )
     assert fits or len(ds) == (total - extra) // length
     for epoch in range(3):
         view = ds.epoch(epoch)
@@ -182,7 +185,7 @@ def test_labels_and_the_loss_within_documents() -> None:
 def test_positions_in_the_document() -> None:
     documents = corpus([9, 4, 11])
     ds = sk.from_sequence(documents).pack(
-        5, seed=1, positions="document", align=["mask"], columns=ALL, jobs=1
+        5, seed=1, method=sk.Packing(positions="document"), align=["mask"], columns=ALL, jobs=1
     )
     for sample in ds:
         check_sample(sample, documents, document=True)
@@ -192,7 +195,9 @@ def test_positions_in_the_document() -> None:
 def test_long_pieces(positions: Any) -> None:
     documents = corpus([300, 1000, 150, 700, 66_000, 20])
     ds = sk.from_sequence(documents)
-    packed = ds.pack(500, seed=1, positions=positions, method="best_fit", align=["mask"], columns=ALL, jobs=1)
+    packed = ds.pack(
+        500, seed=1, method=sk.Packing("best_fit", positions=positions), align=["mask"], columns=ALL, jobs=1
+    )
     padded = [row for row, sample in enumerate(packed) if sample["cu_seqlens"][-1] < 500]
     for sample in packed.fetch(np.array([*padded, 0, len(packed) - 1])):
         check_sample(sample, documents, document=positions == "document")
@@ -338,7 +343,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"length": 2.5}, sk.errors.WrongType, "length"),
     ({"length": 1000}, sk.errors.InvalidArgument, "3 documents have 16 tokens, and a sample takes 1,000"),
     ({"method": "worst_fit"}, sk.errors.InvalidArgument, "'concat' or 'best_fit'"),
-    ({"order": "random"}, sk.errors.InvalidArgument, "'table', 'exchange', 'megatron'"),
+    ({"order": "random"}, sk.errors.InvalidArgument, "'table', 'exchange' or 'megatron'"),
     ({"long": "cut"}, sk.errors.InvalidArgument, "'split', 'truncate' or 'drop'"),
     ({"long": "drop"}, sk.errors.InvalidArgument, "long= .*method='best_fit'"),
     ({"most": 3}, sk.errors.InvalidArgument, "most= .*method='best_fit'"),
@@ -393,7 +398,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_wrong_arguments(options: dict[str, Any], kind: type[Exception], message: str) -> None:
     given = {"seed": 1, "length": 4, **options}
     with pytest.raises(kind, match=message):
-        sk.from_sequence(corpus([5, 9, 2])).pack(given.pop("length"), **given)
+        sk.from_sequence(corpus([5, 9, 2])).pack(given.pop("length"), **gathered(**given))
 
 
 def test_wrong_children() -> None:
@@ -514,7 +519,7 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path, monkeypatch: py
     with pytest.raises(sk.errors.MissingColumn, match="'mask'"):
         tokens.pack(4, seed=1, align=["mask"])
     with pytest.raises(sk.errors.InvalidArgument, match="pad=70000 does not fit uint16"):
-        tokens.pack(4, seed=1, pad=70000)
+        tokens.pack(4, seed=1, method=sk.Packing(pad=70000))
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=20), st.integers(1, 9), st.sampled_from([0, 0.5, 1]))
@@ -530,7 +535,7 @@ def test_rearranged_documents_keep_their_tokens(
     if total < length:
         return
     ds = sk.from_sequence(documents).pack(
-        length, seed=3, order=order, fim=fim, align=["mask"], columns=ALL, jobs=1
+        length, seed=3, method=sk.Packing(order=order), fim=fim, align=["mask"], columns=ALL, jobs=1
     )
     assert len(ds) == total // length
     for epoch in range(2):
@@ -577,7 +582,8 @@ def test_the_description_is_the_golden_one() -> None:
     assert docs.pack(2, seed=7, jobs=1).node.describe(None) == {
         **packed, "columns": columns, "count": 2, "lengths": lengths, "of": [child]
     }  # fmt: skip
-    assert docs.pack(2, seed=7, fim=sk.Fim(0.5, 1, 2, 3), pad=5, jobs=1).node.describe(None) == {
+    samples = docs.pack(2, seed=7, fim=sk.Fim(0.5, 1, 2, 3), method=sk.Packing(pad=5), jobs=1)
+    assert samples.node.describe(None) == {
         **packed, "fim": fim, "columns": columns, "pad": 5, "count": 4, "lengths": lengths, "of": [child]
     }  # fmt: skip
     assert docs.windows(2, next_token=True, jobs=1).node.describe(None) == {

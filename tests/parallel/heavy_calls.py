@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tests.index.corpus import write
+from tests.tokens.store_options import gathered
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
@@ -108,7 +109,12 @@ def _tokenize(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sk.tokenize(
-            sk.open(corpus), to=out / "tokens", tokenizer=ids, eos=0, dtype="uint16", rows_per_file=300, **how
+            sk.open(corpus),
+            to=out / "tokens",
+            tokenizer=ids,
+            eos=0,
+            store=sk.formats.TokenStore(dtype="uint16", rows_per_file=300),
+            **how,
         )
     return contents(out / "tokens")
 
@@ -140,7 +146,7 @@ _WRITERS: dict[str, dict[str, Any]] = {
     "write_jsonl": _PER_FILE,
     "write_parquet": _PER_FILE,
     "write_tar": _PER_FILE,
-    "write_tokens": {**_PER_FILE, "eos": 0, "dtype": "uint16"},
+    "write_tokens": gathered(**_PER_FILE, eos=0, dtype="uint16"),
     "write_shar": {"fields": {}, "shard_size": 500},
 }
 

@@ -63,8 +63,8 @@ def check_at_every_cut(old: sk.Dataset, new: sk.Dataset) -> None:
 CHANGES: dict[str, Callable[[sk.Dataset], sk.Dataset]] = {
     "length": lambda ds: ds.pack(7, seed=1, jobs=1),
     "seed": lambda ds: ds.pack(5, seed=2, jobs=1),
-    "order": lambda ds: ds.pack(5, seed=1, order="exchange", jobs=1),
-    "method": lambda ds: ds.pack(6, seed=1, method="best_fit", most=2, jobs=1),
+    "order": lambda ds: ds.pack(5, seed=1, method=sk.Packing(order="exchange"), jobs=1),
+    "method": lambda ds: ds.pack(6, seed=1, method=sk.Packing("best_fit", most=2), jobs=1),
     "columns": lambda ds: ds.pack(6, seed=1, align=["mask"], columns=["mask", "tokens"], jobs=1),
     "windows": lambda ds: ds.windows(4, jobs=1),
     "shuffled windows": lambda ds: ds.windows(4, jobs=1).shuffle(3),

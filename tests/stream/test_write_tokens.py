@@ -9,6 +9,7 @@ import pytest
 from tests.dataset.test_write_tokens import contents, document, ids_of, store
 from tests.killing import KILLED, Killer
 from tests.thrift import wider
+from tests.tokens.store_options import gathered
 
 import seekable as sk
 
@@ -35,7 +36,10 @@ def uneven(count: int, lanes: int) -> sk.Stream:
 def test_none_one_and_many_items(count: int, lanes: int, tmp_path: Path) -> None:
     stream = uneven(count, lanes)
     written = stream.write_tokens(
-        tmp_path, rows_per_file=10, align=["loss_mask"], eos=1, idx=True, dtype="uint16", jobs=1
+        tmp_path,
+        eos=1,
+        jobs=1,
+        store=sk.formats.TokenStore(rows_per_file=10, align=["loss_mask"], idx=True, dtype="uint16"),
     )
     items = list(stream)
     assert ids_of(tmp_path) == [[*item["tokens"], 1] for item in items]
@@ -52,8 +56,8 @@ def test_none_one_and_many_items(count: int, lanes: int, tmp_path: Path) -> None
 def test_lanes_make_the_parts_of_a_dataset(jobs: int, tmp_path: Path) -> None:
     ds = sk.from_sequence(range(30)).map(document)
     options: dict[str, Any] = {"rows_per_file": 12, "align": {"loss_mask": "uint8"}, "dtype": "uint16"}
-    ds.write_tokens(tmp_path / "wanted", jobs=1, **options)
-    ds.stream(lanes=3, epochs=1).write_tokens(tmp_path / "out", jobs=jobs, **options)
+    ds.write_tokens(tmp_path / "wanted", jobs=1, **gathered(**options))
+    ds.stream(lanes=3, epochs=1).write_tokens(tmp_path / "out", jobs=jobs, **gathered(**options))
     wanted, found = contents(tmp_path / "wanted"), contents(tmp_path / "out")
     same = [name for name in wanted if name.endswith((".bin", ".lengths", ".loss_mask"))]
     assert {name: wanted[name] for name in same} == {name: found[name] for name in same}
@@ -63,7 +67,7 @@ def test_an_item_that_is_no_document_is_named(tmp_path: Path) -> None:
     numbers = sk.from_sequence(range(30)).stream(lanes=3, epochs=1)
     stream = numbers.map(lambda number: {"tokens": [70_000 if number == 20 else 1]}, version=1)
     with pytest.raises(sk.errors.WrongType, match=r"with token .* as tokens: token 0 of it has the id 70000"):
-        stream.write_tokens(tmp_path, dtype="uint16", jobs=1)
+        stream.write_tokens(tmp_path, jobs=1, store=sk.formats.TokenStore(dtype="uint16"))
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +77,13 @@ def killer() -> Iterator[Killer]:
 
 
 def before(folder: Path) -> Written:
-    return uneven(12, 2).write_tokens(folder, rows_per_file=4, jobs=1)
+    return uneven(12, 2).write_tokens(folder, jobs=1, store=sk.formats.TokenStore(rows_per_file=4))
 
 
 def overwrite(folder: Path, jobs: int = 1) -> Written:
-    return uneven(30, 3).write_tokens(folder, rows_per_file=6, eos=1, jobs=jobs, overwrite=True)
+    return uneven(30, 3).write_tokens(
+        folder, eos=1, jobs=jobs, overwrite=True, store=sk.formats.TokenStore(rows_per_file=6)
+    )
 
 
 @pytest.mark.exhaustive

@@ -261,7 +261,7 @@ def test_a_function_of_the_user_that_fails_is_named_with_the_record() -> None:
             return [1 // (num_tokens - 2)] * num_tokens
 
     records = [{"q": "", "a": "b"}, {"q": "", "a": "bc"}]
-    with pytest.raises(UnfitDocument, match=r"aux\['f'\] raised ZeroDivisionError") as caught:
+    with pytest.raises(UnfitDocument, match=r"align\['f'\] raised ZeroDivisionError") as caught:
         made_of(byte_encoding(), parts=parts_of, aux={"f": Failing()}).encode(records)
     assert caught.value.index == 1
     with pytest.raises(UnfitDocument, match="the function parts= raised KeyError: 'a'") as caught:
@@ -292,7 +292,9 @@ def test_a_generator_that_makes_too_few_values() -> None:
             return [1]
 
     made = made_of(byte_encoding(), aux={"short": Short()})
-    with pytest.raises(UnfitDocument, match=r"aux\['short'\] made 1 values for a part of 2 tokens") as caught:
+    with pytest.raises(
+        UnfitDocument, match=r"align\['short'\] made 1 values for a part of 2 tokens"
+    ) as caught:
         made.encode([{"parts": [sk.Part("a", "b")]}, {"parts": [sk.Part("a", "b"), sk.Part("a", "bc")]}])
     assert caught.value.index == 1
 

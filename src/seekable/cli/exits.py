@@ -46,6 +46,9 @@ EXIT_CODES = """\
 
 _INDEXING = frozenset({"index", "info", "get", "head", "sample", "pack", "plot"})
 
+_OPTION_CLASS = re.compile(r"^sk\.(?:formats\.)?[A-Z]\w+: ")
+"""The name of a class before errors about its fields, which are options of a command."""
+
 _CODES: dict[type[Exception], ExitCode] = {
     DataNotFound: ExitCode.NOT_FOUND,
     OutOfRange: ExitCode.NOT_FOUND,
@@ -81,7 +84,7 @@ def errors_told(arguments: Sequence[str], command: Any) -> Iterator[None]:
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ExitCode.FAILURE)
         message = _with_notes(error)
         if not isinstance(error, CorruptRecord):  # Its message has a part of the data.
-            message = in_options(message, command, arguments)
+            message = in_options(_OPTION_CLASS.sub("", message), command, arguments)
         _tell(arguments, type(error).__name__, message, code, **_details(error))
         raise typer.Exit(code) from None
 

@@ -82,10 +82,13 @@ class PackingOptions:
     ] = None
 
     @property
-    def _given(self) -> dict[str, Any]:
-        """The keyword arguments of the call: those that were given, and the seed."""
-        given = {name: value for name, value in asdict(self).items() if value not in (None, False)}
-        return {"seed": 0, **given}
+    def _given(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The keyword arguments that were given: those of the call, and those of ``sk.Packing``."""
+        options = asdict(self).items()
+        given = {"seed": 0, **{name: value for name, value in options if value not in (None, False)}}
+        named = [name for name in ("method", "order", "samples", "most", "long") if name in given]
+        filled = {name: given.pop(name) for name in named}
+        return given, filled
 
     def packed(self, documents: Dataset, length: int, **execution: Any) -> Dataset:
         """Return the samples of documents.
@@ -98,12 +101,23 @@ class PackingOptions:
         Raises:
             InvalidArgument: an argument breaks a rule.
         """
-        return documents.pack(length, **self._given, **execution)
+        import seekable as sk
+
+        others, filled = self._given
+        method = {"method": sk.Packing(**filled)} if filled else {}
+        return documents.pack(length, **method, **others, **execution)
 
     def call(self, documents: str, length: int) -> str:
         """Return the Python expression that makes the same samples, given that of the documents."""
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
-        return f"{documents}.pack({length}, {arguments})"
+        others, filled = self._given
+        method = _keywords(filled)
+        if filled and filled.keys() != {"method"}:
+            method = f"method=sk.Packing({method})"
+        return f"{documents}.pack({', '.join(filter(None, (str(length), method, _keywords(others))))})"
+
+
+def _keywords(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def pack(

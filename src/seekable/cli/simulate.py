@@ -21,6 +21,7 @@ EPILOG = examples(
 )
 
 _MILLISECONDS = 1000
+_NETWORK = ("link", "latency", "connection", "get_price", "list_price", "byte_price")
 
 
 def _count(*options: str, help_text: str, least: int = 1) -> Any:
@@ -58,8 +59,9 @@ class RunFigures:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments by name."""
-        cache = None if self.cache is None else round(self.cache)
-        return {**asdict(self), "cache": cache, "latency": self.latency / _MILLISECONDS}
+        given = {**asdict(self), "latency": self.latency / _MILLISECONDS}
+        network = {name: given.pop(name) for name in _NETWORK}
+        return {**given, "cache": None if self.cache is None else round(self.cache), "network": network}
 
 
 def simulate(

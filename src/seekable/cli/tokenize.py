@@ -72,7 +72,12 @@ class StoreOptions:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments by name."""
-        return {**asdict(self), "eos": _token(self.eos), "bos": _token(self.bos)}
+        from seekable.formats.tokens.token_store_options import TokenStore
+
+        given = {**asdict(self), "eos": _token(self.eos), "bos": _token(self.bos)}
+        stored = ("bos", "engine", "dtype", "sample_size", "rows_per_file", "idx")
+        store = TokenStore(**{name: given.pop(name) for name in stored})
+        return {**given, "store": store}
 
 
 def _token(token: str | None) -> str | int | None:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
-from seekable._arguments import AT_ONCE, POSITIONS, checked_count, checked_epoch, checked_version
+from seekable._arguments import (
+    AT_ONCE,
+    POSITIONS,
+    checked_count,
+    checked_epoch,
+    checked_version,
+    explains_keywords,
+)
 from seekable._lazy import lazy
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import RowMethods
@@ -58,7 +65,18 @@ if TYPE_CHECKING:
         @property
         def end_tokens(self) -> int: ...
 
+    class PackingOptions(Protocol):
+        """What type checkers know here of ``sk.Packing``."""
+
+        @property
+        def order(self) -> Literal["table", "exchange", "megatron"] | None: ...
+        @property
+        def long(self) -> Literal["split", "truncate", "drop"]: ...
+        @property
+        def pad(self) -> int: ...
+
     Fim = FimOptions
+    Packing = PackingOptions
 else:
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     column_names = lazy("seekable.nodes.columns.names")
@@ -70,6 +88,12 @@ else:
     write_dataset = lazy("seekable.writing.write_dataset")
 
 __all__ = ["Dataset", "from_sequence"]
+
+_ELSEWHERE_OF_PACK = {
+    name: f"method=sk.Packing({name}=...)"
+    for name in ("order", "samples", "most", "long", "positions", "pad")
+}
+"""Where a value goes that people give to ``pack`` itself."""
 
 
 @final
@@ -509,22 +533,17 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             )
         )
 
+    @explains_keywords(_ELSEWHERE_OF_PACK)
     def pack(  # noqa: PLR0913 - keywords
         self,
         length: int,
         *,
         seed: int,
-        method: Literal["concat", "best_fit"] = "concat",
-        order: Literal["table", "exchange", "megatron"] | None = None,
-        most: int | None = None,
-        long: Literal["split", "truncate", "drop"] = "split",
+        method: Literal["concat", "best_fit"] | Packing = "concat",
+        fim: Fim | None = None,
         next_token: bool = False,
         labels: Literal["within", "across"] | None = None,
         align: Iterable[str] = (),
-        positions: Literal["piece", "document"] = "piece",
-        fim: Fim | None = None,
-        samples: int | None = None,
-        pad: int = 0,
         key: str | None = "tokens",
         columns: Iterable[str] | None = None,
         jobs: int | None = None,
@@ -537,7 +556,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
 
         - ``tokens``: the tokens of the sample's pieces of documents, in the type of the documents;
         - ``segment_ids``: the number of the piece that each token is of, int32 from 1; 0 where padded;
-        - ``positions``: int32, from 0 in each piece; see ``positions``;
+        - ``positions``: int32, from 0 in each piece;
         - the aligned arrays, 0 where padded.
 
         Args:
@@ -545,24 +564,15 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             seed: ``0 <= seed < 2**64``.
             method: ``"concat"`` puts documents end to end and cuts them; a tail shorter than a sample is left
                 out, another one each epoch. ``"best_fit"`` cuts no document that is not longer than a sample,
-                and pads samples.
-            order: how ``"concat"`` orders documents. ``"table"`` permutes them all, which takes memory for
-                each; ``"exchange"`` lets documents of equal length change places, which takes none;
-                ``"megatron"`` is the order of Megatron's GPT datasets, for ``samples``. By default a table up
-                to 2**20 documents.
-            most: the most documents in a sample of ``"best_fit"``.
-            long: what ``"best_fit"`` does with a document that is longer than a sample.
+                and pads samples. ``sk.Packing(...)`` says more: the order of documents, the fate of long
+                ones, how positions count, the token of padding.
+            fim: rearranges some documents for fill-in-the-middle; a sentinel is 0 in aligned arrays.
             next_token: True for arrays of ``length + 1`` tokens, the last of which is the first
                 of another sample of ``"concat"``.
             labels: adds ``labels``, the token after each one, and ``loss_mask``, uint8: 1 where a label
                 counts. It is 0 for padding, with ``"within"`` for the first token of a piece, and where an
                 aligned array ``"loss_mask"`` has 0 for the label.
             align: names of arrays in the records that have one value for each token.
-            positions: ``"document"`` goes on counting in the document, where a piece begins within one.
-            fim: rearranges some documents for fill-in-the-middle; a sentinel is 0 in aligned arrays.
-            samples: the number of samples that Megatron's index is built for, over all epochs; None
-                for one epoch of the data. Every epoch of the dataset has the same samples then.
-            pad: the token of places that no document fills.
             key: the name of the tokens in records; None if the records are the lists.
             columns: the names of the columns of records. Beside those above there are ``cu_seqlens``, int32:
                 0 and then the end of each piece; and ``max_seqlen``, an int: the tokens of the longest one.
@@ -589,16 +599,10 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
                 length,
                 seed=seed,
                 method=method,
-                order=order,
-                most=most,
-                long=long,
+                fim=fim,
                 next_token=next_token,
                 labels=labels,
                 align=align,
-                positions=positions,
-                fim=fim,
-                samples=samples,
-                pad=pad,
                 key=key,
                 columns=columns,
                 jobs=jobs,

@@ -33,6 +33,7 @@ __all__ = [
     "Tables",
     "Tar",
     "Text",
+    "TokenStore",
     "Tokens",
 ]
 
@@ -53,6 +54,7 @@ _HOMES = {
     "Tables": "formats.tables.tables",
     "Tar": "formats.tar.tar",
     "Text": "formats.lines.text",
+    "TokenStore": "formats.tokens.token_store_options",
     "Tokens": "formats.tokens.token_format",
 }
 """The module of each public name, below ``seekable``."""

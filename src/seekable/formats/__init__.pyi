@@ -11,6 +11,7 @@ from seekable.formats.shar.shar import Shar
 from seekable.formats.tables.tables import Tables
 from seekable.formats.tar.tar import Tar
 from seekable.formats.tokens.token_format import Tokens
+from seekable.formats.tokens.token_store_options import TokenStore
 from seekable.index.finder import Scanner, Surveyor, TableIndexer, TableLayout
 from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
 from seekable.nodes.files.row_source import RowFormat
@@ -42,5 +43,6 @@ __all__ = [
     "Tables",
     "Tar",
     "Text",
+    "TokenStore",
     "Tokens",
 ]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_count, checked_flag, checked_seed
+from seekable._arguments import checked_count, checked_flag, checked_seed, explains_keywords
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
@@ -179,11 +179,11 @@ def checked_samples(samples: object) -> tuple[int | None, ...]:
     return tuple(None if count is None else checked_count("samples", count, least=0) for count in samples)
 
 
+@explains_keywords({"blend_per_split": "the three blends as blend, and split=None"})
 def gpt_datasets(  # noqa: PLR0913 - the options of Megatron's configuration that decide items
-    blend: Any = None,
+    blend: Any,
     *,
-    split: str = "969,30,1",
-    blend_per_split: Sequence[Any] | None = None,
+    split: str | None = "969,30,1",
     sequence_length: int,
     seed: int,
     samples: Sequence[int | None] = (None, None, None),
@@ -206,8 +206,8 @@ def gpt_datasets(  # noqa: PLR0913 - the options of Megatron's configuration tha
         blend: a prefix of ``.bin`` and ``.idx`` files; a list of prefixes; a list of weights and prefixes, as
             after ``--data-path``; a pair of lists of prefixes and of weights; or a dict. Datasets of
             documents may stand for prefixes.
-        split: the relative sizes of train, valid and test, which are runs of each source's documents.
-        blend_per_split: a blend or None for each split, instead of ``blend`` and ``split``.
+        split: the relative sizes of train, valid and test, which are runs of each source's documents. None
+            for documents of their own: ``blend`` is a list of three then, a blend or None for each split.
         sequence_length: the number of tokens of a sample.
         seed: Megatron's ``random_seed``, 0 to 2**32 - 1.
         samples: the numbers of samples of train, valid and test; None for one epoch of the data, which a
@@ -246,7 +246,7 @@ def gpt_datasets(  # noqa: PLR0913 - the options of Megatron's configuration tha
     seed = checked_seed(seed)
     length = checked_count("sequence_length", sequence_length, least=1)
     keep_last = not checked_flag("drop_last_partial_validation", drop_last_partial_validation)
-    blends, shares = _blends_of_splits(blend, blend_per_split, split)
+    blends, shares = _blends_of_splits(blend, split)
     builder = _Builder(
         length=length,
         seed=seed,
@@ -323,24 +323,17 @@ def _checked_surplus(surplus: object) -> float:
     return surplus
 
 
-def _blends_of_splits(
-    blend: Any, per_split: Sequence[Any] | None, split: str
-) -> tuple[list[Blend | None], list[float] | None]:
+def _blends_of_splits(blend: Any, split: str | None) -> tuple[list[Blend | None], list[float] | None]:
     """Return the blend and the size for each split; no sizes if each has documents of its own."""
-    if (blend is None) == (per_split is None):
-        message = "gpt_datasets() takes either blend= or blend_per_split="
-        raise InvalidArgument(message)
-    if per_split is None:
+    if split is not None:
         return [parsed_blend(blend)] * len(SPLITS), parsed_split(split)
-    if isinstance(per_split, str) or not isinstance(per_split, Sequence):
-        message = (
-            f"blend_per_split must be a list of three blends, of train, valid and test (got {per_split!r})"
-        )
+    if isinstance(blend, str) or not isinstance(blend, Sequence):
+        message = f"split=None takes a list of three blends, of train, valid and test (got {blend!r})"
         raise WrongType(message)
-    if len(per_split) != len(SPLITS):
-        message = f"blend_per_split needs three blends, of train, valid and test (got {len(per_split)})"
+    if len(blend) != len(SPLITS):
+        message = f"split=None takes three blends, of train, valid and test (got {len(blend)})"
         raise InvalidArgument(message)
-    return [None if one is None else parsed_blend(one) for one in per_split], None
+    return [None if one is None else parsed_blend(one) for one in blend], None
 
 
 def _opened(blends: Sequence[Blend]) -> dict[str | int, Dataset]:

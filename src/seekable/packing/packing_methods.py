@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from seekable.errors import InvalidArgument
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.packing.document_lengths import (
@@ -16,6 +15,7 @@ from seekable.packing.document_lengths import (
 from seekable.packing.nodes.packed_node import PackNode, WindowsNode
 from seekable.packing.nodes.sample_cut import checked_cut, windows_cut
 from seekable.packing.nodes.sample_form import checked_form
+from seekable.packing.packing_options import checked_packing
 from seekable.packing.row_lengths import row_lengths
 from seekable.packing.varlen import Varlen
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from seekable.packing.nodes.packed_node import PackedNode
     from seekable.packing.nodes.sample_form import SampleForm
     from seekable.packing.order.fill_in_middle import Fim
+    from seekable.packing.packing_options import Packing
     from seekable.packing.row_lengths import RowLengths
     from seekable.parallel.progress import ProgressHook
 
@@ -62,17 +63,11 @@ def pack(  # noqa: PLR0913 - keywords
     length: int,
     *,
     seed: int,
-    method: Literal["concat", "best_fit"] = "concat",
-    order: Literal["table", "exchange", "megatron"] | None = None,
-    most: int | None = None,
-    long: Literal["split", "truncate", "drop"] = "split",
+    method: Literal["concat", "best_fit"] | Packing = "concat",
+    fim: Fim | None = None,
     next_token: bool = False,
     labels: Literal["within", "across"] | None = None,
     align: Iterable[str] = (),
-    positions: Literal["piece", "document"] = "piece",
-    fim: Fim | None = None,
-    samples: int | None = None,
-    pad: int = 0,
     key: str | None = "tokens",
     columns: Iterable[str] | None = None,
     jobs: int | None = None,
@@ -80,6 +75,7 @@ def pack(  # noqa: PLR0913 - keywords
     progress: ProgressHook | None = None,
 ) -> PackNode:
     """Return the node of ``Dataset.pack``."""
+    how = checked_packing(method)
     form = checked_form(
         "pack()",
         default=("tokens", "segment_ids", "positions"),
@@ -88,24 +84,11 @@ def pack(  # noqa: PLR0913 - keywords
         columns=columns,
         next_token=next_token,
         labels=labels,
-        positions=positions,
-        pad=pad,
+        positions=how.positions,
+        pad=how.pad,
     )
-    if fim is not None and positions == "document":
-        message = "pack(positions='document') counts in documents as they are, and fim= rearranges them"
-        raise InvalidArgument(f"{message}: take positions='piece'")
-    cut = checked_cut(
-        length,
-        seed=seed,
-        method=method,
-        order=order,
-        most=most,
-        long=long,
-        fim=fim,
-        samples=samples,
-        extra=form.extra,
-        documents=_checked_order(dataset, "pack()"),
-    )
+    documents = _checked_order(dataset, "pack()")
+    cut = checked_cut(length, seed=seed, how=how, fim=fim, extra=form.extra, documents=documents)
     lengths = _lengths(dataset, "pack()", form, jobs, executor, progress)
     return _checked(PackNode(dataset, cut, form, lengths))
 

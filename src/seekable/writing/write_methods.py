@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from seekable._arguments import explains_keywords
 from seekable._lazy import lazy
 from seekable.formats.table import format_to_write, writer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
     from seekable.formats.file_format import FileFormat
@@ -18,10 +19,34 @@ if TYPE_CHECKING:
     from seekable.writing import write as writing
     from seekable.writing.manifest import Written
     from seekable.writing.write_source import WriteSource
+
+    class TokenStoreOptions(Protocol):
+        """What type checkers know here of ``sk.formats.TokenStore``."""
+
+        @property
+        def rows_per_file(self) -> int | None: ...
+
+        @property
+        def idx(self) -> bool: ...
+
+        @property
+        def sample_size(self) -> int | None: ...
+
+    TokenStore = TokenStoreOptions
 else:
     writing = lazy("seekable.writing.write")
 
-__all__ = ["WriteMethods"]
+__all__ = ["ELSEWHERE_OF_TOKENS", "WriteMethods"]
+
+ELSEWHERE_OF_TOKENS = {
+    **{
+        name: f"store=sk.formats.TokenStore({name}=...)"
+        for name in ("bos", "engine", "parts", "align", "dtype", "idx", "sample_size", "rows_per_file")
+    },
+    "aux": "store=sk.formats.TokenStore(align=...)",
+    "key": "column=",
+}
+"""Where a value goes that people give to ``write_tokens`` and to ``sk.tokenize`` themselves."""
 
 
 class WriteMethods(ABC):
@@ -406,20 +431,15 @@ class WriteMethods(ABC):
             storage_options=storage_options,
         )
 
+    @explains_keywords(ELSEWHERE_OF_TOKENS)
     def write_tokens(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
         *,
         tokenizer: Any = None,
-        column: str = "text",
-        key: str = "tokens",
-        align: Sequence[str] | Mapping[str, Any] = (),
+        column: str | None = None,
         eos: str | int | None = None,
-        bos: str | int | None = None,
-        engine: str | None = None,
-        dtype: Any = None,
-        rows_per_file: int | None = None,
-        idx: bool = False,
+        store: TokenStore | None = None,
         resume: bool = True,
         overwrite: bool = False,
         check_code: bool = True,
@@ -435,7 +455,7 @@ class WriteMethods(ABC):
 
         For each part there are ``part-000000.bin``, the ids of all documents one after another without a
         header, ``part-000000.lengths``, the number of tokens of each document as uint32, ``part-000000.NAME``
-        for each array of ``align``, ``part-000000.sources``, the file and the row that each document comes
+        for each array beside them, ``part-000000.sources``, the file and the row that each document comes
         from, and ``part-000000.facts``, counts and digests. ``tokens.json`` describes all of them and is
         written last: a folder without it is not finished. Of a stream it is not kept where the documents come
         from.
@@ -445,18 +465,11 @@ class WriteMethods(ABC):
             tokenizer: the path of a ``tokenizer.json``, a ``tokenizers.Tokenizer``, a tokenizer of
                 transformers, a ``tiktoken.Encoding``, ``"tiktoken:NAME"``, or a function of a text that
                 returns ids; None for records that have ids.
-            column: with a tokenizer, the column of the texts.
-            key: without one, the column of the lists or arrays of ids.
-            align: the columns with one number for each id, such as a loss mask; a dict says their dtypes.
+            column: with a tokenizer, the column of the texts, "text" if left out; without one that of the
+                lists or arrays of ids, "tokens".
             eos: the id, or with a tokenizer the token, after each document; none if left out.
-            bos: the id or the token before each document; none if left out.
-            engine: ``"gigatoken"`` to make the ids of a tokenizer of Hugging Face faster.
-            dtype: the dtype of the ids. With a tokenizer uint16 if no id is above 65,535, else uint32.
-                Without one the dtype of the records decides: uint16 for arrays of that dtype, or where a
-                dataset has at most 1,024 records, and no larger id; else uint32.
-            rows_per_file: the records of a part, of a stream its slots; 100,000 if left out.
-            idx: True to write the index of Megatron, ``part-000000.idx``, too. Ids are uint16 for
-                vocabularies below 65,500 then, else int32.
+            store: what few calls need, a ``sk.formats.TokenStore``: ``bos``, ``engine``, the arrays beside
+                the tokens (``align``), ``dtype``, Megatron's ``idx``, ``rows_per_file``.
             resume: as in ``write_parquet``.
             overwrite: as in ``write_parquet``.
             check_code: as in ``write_parquet``.
@@ -466,8 +479,8 @@ class WriteMethods(ABC):
             storage_options: as in ``write_parquet``.
 
         Raises:
-            WrongType: a record is not a document, an id does not fit into the dtype, or an array of ``align``
-                has not one number for each id.
+            WrongType: a record is not a document, an id does not fit into the dtype, or an array of
+                ``store.align`` has not one number for each id.
             InvalidArgument: two arguments contradict each other, or the folder holds other data.
             StateMismatch: the folder is of another pipeline, another tokenizer or other arguments.
             EndlessDataset, NotResumable, AccessDenied, OSError: as in ``write_parquet``.
@@ -484,21 +497,11 @@ class WriteMethods(ABC):
             ...     np.fromfile(written.paths[0], "uint32").tolist()
             [5, 6, 7, 0, 9, 0]
         """
-        form = writer("tokens")(
-            tokenizer=tokenizer,
-            column=column,
-            key=key,
-            align=align,
-            eos=eos,
-            bos=bos,
-            engine=engine,
-            dtype=dtype,
-            idx=idx,
-        )
+        form = writer("tokens")(tokenizer=tokenizer, column=column, eos=eos, store=store)
         return self.write(
             folder,
             form,
-            rows_per_file=rows_per_file,
+            rows_per_file=None if store is None else store.rows_per_file,
             resume=resume,
             overwrite=overwrite,
             check_code=check_code,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests import thrift
 from tests.dataset.test_write_tokens import document, documents
+from tests.tokens.store_options import gathered
 
 import seekable as sk
 
@@ -26,7 +27,9 @@ def plain(record: dict[str, Any]) -> dict[str, list[int]]:
 
 def write(folder: Path, count: int = 30, **options: Any) -> None:
     rows = max(7, count // 4)
-    documents(count).write_tokens(folder, rows_per_file=rows, align=["loss_mask"], jobs=1, **options)
+    documents(count).write_tokens(
+        folder, jobs=1, **gathered(rows_per_file=rows, align=["loss_mask"], **options)
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
@@ -93,7 +96,11 @@ def test_a_cut_file_is_named_with_its_byte(suffix: str, is_open: bool, tmp_path:
 def test_swapped_parts_and_parts_of_another_store_are_refused(tmp_path: Path) -> None:
     for name, first in (("one", 0), ("two", 700)):
         ds = sk.from_sequence(range(first, first + 21), version="same").map(document)
-        ds.write_tokens(tmp_path / name, rows_per_file=7, align=["loss_mask"], dtype="uint16", jobs=1)
+        ds.write_tokens(
+            tmp_path / name,
+            jobs=1,
+            store=sk.formats.TokenStore(rows_per_file=7, align=["loss_mask"], dtype="uint16"),
+        )
     names = sorted(path.name for path in (tmp_path / "one").glob("part-000000.*"))
     for some in ([name] for name in names if not name.endswith("sources")):
         copied(tmp_path / "one", tmp_path / "mixed")
@@ -193,7 +200,7 @@ def test_documents_lead_to_their_lines(tmp_path: Path) -> None:
     )
     for number, ds in enumerate((corpus, chosen, holed)):
         folder = tmp_path / str(number)
-        ds.write_tokens(folder, rows_per_file=4, dtype="uint16", jobs=1)
+        ds.write_tokens(folder, jobs=1, store=sk.formats.TokenStore(rows_per_file=4, dtype="uint16"))
         tk = sk.open(folder)
         wanted = [record for record in ds if record is not sk.HOLE]
         assert len(tk) == len(wanted)

@@ -193,7 +193,9 @@ def test_a_loader_over_a_bucket_transfers_what_was_simulated(
         remote = remote.shuffle(3, window=window, lanes=lanes)
     shutil.rmtree(tmp_path / "cache", ignore_errors=True)
     before = fetcher().report()
-    found = sk.simulate(remote, global_batch_size=BATCH, records_per_second=1000, cache=cache, link=125e6)
+    found = sk.simulate(
+        remote, global_batch_size=BATCH, records_per_second=1000, cache=cache, network={"link": 125e6}
+    )
     assert fetcher().report().requests == before.requests
     for _ in sk.Loader(remote, batch_size=BATCH, collate=list):
         pass
@@ -242,9 +244,9 @@ def test_a_sample_of_a_long_run_gives_about_the_figures_of_all(
 
 def test_cost_and_time_follow_the_prices_and_the_network(data: sk.Dataset) -> None:
     arguments: dict[str, Any] = {"global_batch_size": BATCH, "records_per_second": 1e6}
-    fast = sk.simulate(data, **arguments, get_price=0.5, list_price=2.0, byte_price=0.001)
+    fast = sk.simulate(data, **arguments, network={"get_price": 0.5, "list_price": 2.0, "byte_price": 0.001})
     assert fast.cost == pytest.approx(0.5 * fast.requests + 2.0 + 0.001 * fast.bytes)
-    slow = sk.simulate(data, **arguments, link=1e6, latency=0.5)
+    slow = sk.simulate(data, **arguments, network={"link": 1e6, "latency": 0.5})
     assert slow.seconds == pytest.approx(slow.bytes / 1e6, rel=0.1)
     assert slow.link_use > 0.9
     assert slow.stall_seconds > 0.5 * slow.seconds
@@ -273,11 +275,14 @@ def test_a_small_cache_is_advised_to_grow(data: sk.Dataset, monkeypatch: pytest.
         ({"nodes": 3}, "global_batch_size=100 must be a multiple of the 3 ranks"),
         ({"records_per_second": 0}, "records_per_second must be above 0"),
         ({"records_per_second": "x"}, "records_per_second must be a number"),
-        ({"link": float("inf")}, "link must be a finite number"),
+        ({"network": {"link": float("inf")}}, r"network\['link'\] must be a finite number"),
+        ({"network": {"links": 1}}, "must be 'link', 'latency', .* or 'byte_price' .got 'links'"),
+        ({"network": 5}, "network must be a dict"),
+        ({"latency": 1}, r"no argument 'latency': write network=\{\"latency\": ...\}"),
         ({"cache": -1}, "cache must be at least 0"),
         ({"window": 2}, "window, lanes and block_rows change a shuffle, and here is none"),
     ],
-    ids=["nodes", "batch", "rate", "type", "link", "cache", "window"],
+    ids=["nodes", "batch", "rate", "type", "link", "name", "dict", "elsewhere", "cache", "window"],
 )
 def test_wrong_arguments_are_refused(data: sk.Dataset, wrong: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"global_batch_size": BATCH, "records_per_second": 1.0, **wrong}

@@ -266,18 +266,40 @@ def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_p
         return list(text.encode())
 
     address = f"{bucket.url}/tokens"
-    local = sk.tokenize(data(), to=tmp_path / "local", tokenizer=ids, eos=0, rows_per_file=40, jobs=1)
+    local = sk.tokenize(
+        data(),
+        to=tmp_path / "local",
+        tokenizer=ids,
+        eos=0,
+        jobs=1,
+        store=sk.formats.TokenStore(rows_per_file=40),
+    )
     options = bucket.options
     there = sk.tokenize(
-        data(), to=address, tokenizer=ids, eos=0, rows_per_file=40, jobs=1, storage_options=options
+        data(),
+        to=address,
+        tokenizer=ids,
+        eos=0,
+        jobs=1,
+        storage_options=options,
+        store=sk.formats.TokenStore(rows_per_file=40),
     )
     assert [there[row]["tokens"].tolist() for row in (0, 50, 94)] == [
         local[row]["tokens"].tolist() for row in (0, 50, 94)
     ]
     with pytest.raises(sk.errors.InvalidArgument, match="Forager"):
-        sk.tokenize(data(), to=f"{address}2", tokenizer=ids, eos=0, sample_size=5, storage_options=options)
+        sk.tokenize(
+            data(),
+            to=f"{address}2",
+            tokenizer=ids,
+            eos=0,
+            storage_options=options,
+            store=sk.formats.TokenStore(sample_size=5),
+        )
     streamed = data().map(lambda row: {"tokens": ids(row["text"])}, version="1").stream(lanes=2, epochs=1)
-    assert streamed.write_tokens(f"{address}3", dtype="uint16", jobs=1).rows == len(ROWS)
+    assert streamed.write_tokens(
+        f"{address}3", jobs=1, store=sk.formats.TokenStore(dtype="uint16")
+    ).rows == len(ROWS)
     assert sum(len(row["tokens"]) for row in sk.open(f"{address}3")) == there.lengths[:].sum() - len(ROWS)
 
 
@@ -291,7 +313,11 @@ def test_documents_of_a_part_that_was_written_again_come_from_its_new_rows(
     for first, second in (files, reversed(files)):
         corpus = sk.open([first, second], index=sk.Index(folder=tmp_path / "index"))
         corpus.write_tokens(
-            f"{bucket.url}/tokens", dtype="uint16", overwrite=True, jobs=1, storage_options=bucket.options
+            f"{bucket.url}/tokens",
+            overwrite=True,
+            jobs=1,
+            storage_options=bucket.options,
+            store=sk.formats.TokenStore(dtype="uint16"),
         )
         stored = sk.open(
             f"{bucket.url}/tokens",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.token_store_ending import StoreEnding, forager_ending, tokenizer_file
 from seekable.formats.tokens.token_store_format import AskedTypes, TokenStoreFormat
+from seekable.formats.tokens.token_store_options import TokenStore, check_array_name, checked_end
 from seekable.formats.tokens.tokenizing.encoding import (
     AlignedArray,
     DocumentTexts,
@@ -29,7 +29,7 @@ from seekable.formats.tokens.tokenizing.parts import checked_generators, checked
 from seekable.writing.pipeline_code import origin_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import DTypeLike
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
     from seekable.nodes.node import Node
 
-__all__ = ["tokenizing", "tokens", "tokens_of", "with_samples"]
+__all__ = ["checked_store", "tokenizing", "tokens", "tokens_of", "with_samples"]
 
 _TOKENS = "tokens"
 """The name of the ids in records."""
@@ -115,12 +115,8 @@ def _engine_given(tokenizer: Any, engine: str | None, *, ids_are_given: bool) ->
 
 
 def _end(engine: Engine, token: object, name: str) -> int | None:
-    if token is None:
-        return None
-    if isinstance(token, bool) or not isinstance(token, str | int | np.integer):
-        message = f"{name} must be a token of the vocabulary or its id (got {token!r})"
-        raise WrongType(message)
-    return engine.id_of(token if isinstance(token, str) else int(token))
+    known = checked_end(name, token)
+    return None if known is None else engine.id_of(known)
 
 
 def _of_parts(name: str, generator: AuxGenerator, *, forager: bool) -> ValuesOfParts:
@@ -132,24 +128,12 @@ def _of_parts(name: str, generator: AuxGenerator, *, forager: bool) -> ValuesOfP
     )
 
 
-_RESERVED = frozenset({"tokens", "segment_ids", "positions", "labels", "cu_seqlens", "max_seqlen"})
-"""The names of arrays that packed samples have besides the aligned ones."""
-
-_SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp"})
-"""The suffixes of the other files of a store."""
-
-
-def tokens(  # noqa: PLR0913 - the arguments of the public methods
+def tokens(
     *,
     tokenizer: Any = None,
-    column: str = "text",
-    key: str = "tokens",
-    align: Sequence[str] | Mapping[str, Any] = (),
+    column: str | None = None,
     eos: str | int | None = None,
-    bos: str | int | None = None,
-    engine: str | None = None,
-    dtype: Any = None,
-    idx: bool = False,
+    store: TokenStore | None = None,
 ) -> TokenStoreFormat:
     """Return the format of a token store; see ``Dataset.write_tokens``.
 
@@ -158,35 +142,77 @@ def tokens(  # noqa: PLR0913 - the arguments of the public methods
         InvalidArgument: an argument breaks a rule, or two of them contradict each other.
         DataNotFound, AccessDenied, MissingDependency: the tokenizer cannot be loaded.
     """
-    types = _checked_align(align)
-    if tokenizer is None and engine is not None:
-        message = f"engine= is for texts, and without tokenizer= records have ids (got engine={engine!r})"
-        raise InvalidArgument(message)
-    if tokenizer is not None and types:
-        message = (
-            f"align= is for records that have ids, and tokenizer= makes ids of texts (got {list(types)}): "
-            f"give sk.tokenize(aux=...), or a dataset of ids"
-        )
-        raise InvalidArgument(message)
+    how = checked_store(store)
+    _check_written(how, has_tokenizer=tokenizer is not None)
+    columns = how.columns
+    if tokenizer is None:
+        column = _TOKENS if column is None else column
+        given = {name: chosen or np.uint8 for name, chosen in columns.items()}
+    else:
+        column, given = "text" if column is None else column, None
     made = tokenizing(
         tokenizer,
-        column=key if tokenizer is None else column,
-        engine=engine,
+        column=column,
+        engine=how.engine,
         eos=eos,
-        bos=bos,
-        dtype=dtype,
+        bos=how.bos,
+        dtype=how.dtype,
         parts=None,
         aux=None,
-        given={name: chosen or np.uint8 for name, chosen in types.items()} if tokenizer is None else None,
+        given=given,
         forager=False,
-        megatron=checked_flag("idx", idx),
+        megatron=how.idx,
     )
     return tokens_of(
         made,
-        AskedTypes(None if dtype is None else made.dtype, tuple(sorted(types.items()))),
-        idx=idx,
-        given={"key": key} if tokenizer is None else {"column": column},
+        AskedTypes(None if how.dtype is None else made.dtype, tuple(sorted(columns.items()))),
+        idx=how.idx,
+        given={"key": column} if tokenizer is None else {"column": column},
     )
+
+
+def checked_store(store: object) -> TokenStore:
+    """Return the argument ``store=``; the defaults for None.
+
+    Raises:
+        WrongType: it is something else.
+    """
+    if store is None:
+        return TokenStore()
+    if not isinstance(store, TokenStore):
+        message = f"store must be a sk.formats.TokenStore (got {store!r} of type {type(store).__name__})"
+        raise WrongType(message)
+    return store
+
+
+def _check_written(how: TokenStore, *, has_tokenizer: bool) -> None:
+    """Check that ``write_tokens`` can make a store.
+
+    Raises:
+        InvalidArgument: it cannot.
+    """
+    for name in ("parts", "sample_size"):
+        if getattr(how, name) is not None:
+            message = (
+                f"sk.formats.TokenStore({name}=) is for sk.tokenize (got {getattr(how, name)!r}): write the "
+                f"texts of a dataset with sk.tokenize(ds, to=..., tokenizer=..., store=...)"
+            )
+            raise InvalidArgument(message)
+    if not has_tokenizer and how.engine is not None:
+        message = f"engine= is for texts, and without tokenizer= records have ids (got engine={how.engine!r})"
+        raise InvalidArgument(message)
+    if has_tokenizer and how.columns:
+        message = (
+            f"align= names columns beside ids, and tokenizer= makes ids of texts (got {list(how.columns)}): "
+            f"give sk.tokenize generators, align={{'loss_mask': sk.LossMask()}}, or write a dataset of ids"
+        )
+        raise InvalidArgument(message)
+    if how.generators:
+        message = (
+            f"align= has generators, which make arrays of typed parts (got {list(how.generators)}): that is "
+            f"sk.tokenize; of records that have ids name the columns"
+        )
+        raise InvalidArgument(message)
 
 
 def tokens_of(
@@ -205,7 +231,7 @@ def tokens_of(
         InvalidArgument: Megatron's index does not have the dtype, or an array cannot have its name.
     """
     for array in made.aligned:
-        _check_array_name(array.name)
+        check_array_name(array.name)
     has_index = checked_flag("idx", idx)
     if has_index and asked.dtype is not None and asked.dtype not in INDEX_DTYPES:
         message = (
@@ -230,44 +256,3 @@ def with_samples(form: TokenStoreFormat, dataset: Node, sample_size: int) -> Tok
         InvalidArgument: see `forager_ending`.
     """
     return replace(form, last_step=forager_ending(form, origin_paths(dataset), sample_size))
-
-
-def _checked_align(align: object) -> dict[str, np.dtype[Any] | None]:
-    """Return the names of the arrays beside the tokens, each with the dtype that the user chose.
-
-    Raises:
-        WrongType: ``align`` holds no names, or no dtypes.
-        InvalidArgument: an array cannot have the name, or is named twice.
-    """
-    if isinstance(align, str) or not isinstance(align, list | tuple | Mapping):
-        message = f"align must be a list of names such as ['loss_mask'], or a dict of dtypes (got {align!r})"
-        raise WrongType(message)
-    if isinstance(align, Mapping):
-        return {name: _checked_dtype(name, dtype) for name, dtype in align.items()}
-    if len(set(align)) < len(align):
-        message = f"align names an array twice (got {list(align)})"
-        raise InvalidArgument(message)
-    return dict.fromkeys(align)
-
-
-def _check_array_name(name: object) -> None:
-    """Raise an error for a name that no array beside the tokens can have."""
-    if not isinstance(name, str) or not name.isascii() or not name.isidentifier():
-        message = f"an array beside the tokens has an identifier as its name, 'loss_mask' say (got {name!r})"
-        raise InvalidArgument(message)
-    if name in _RESERVED | _SUFFIXES:
-        taken = ", ".join(sorted(_RESERVED | _SUFFIXES))
-        message = f"an array beside the tokens cannot be named {name!r}; other names that are taken: {taken}"
-        raise InvalidArgument(message)
-
-
-def _checked_dtype(name: object, dtype: object) -> np.dtype[Any]:
-    try:
-        found: np.dtype[Any] = np.dtype(dtype).newbyteorder("<")  # type: ignore[call-overload]
-    except TypeError:
-        message = f"align[{name!r}] must be a dtype such as 'uint8' (got {dtype!r})"
-        raise WrongType(message) from None
-    if dtype is None or found.kind not in "biuf" or found.itemsize > 8:  # noqa: PLR2004 - 64 bits
-        message = f"align[{name!r}] must be a dtype of numbers such as 'uint8' (got {dtype!r})"
-        raise InvalidArgument(message)
-    return found

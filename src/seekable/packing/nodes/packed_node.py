@@ -277,6 +277,7 @@ class PackNode(PackedNode):
             "positions": (form.positions, "piece"),
             "pad": (form.pad, 0),
         }
+        # The text stands in pipeline files, which keep their bytes: what is in sk.Packing stands beside it.
         given += [f"{name}={value!r}" for name, (value, default) in shown.items() if value != default]
         return f"pack({', '.join(given)})"
 
@@ -341,11 +342,11 @@ def _megatron(cut: SampleCut, documents: Documents) -> Packing:
             keep_last=cut.keep_last,
         )
     except ValueError as error:
-        message = f"pack(order='megatron'): {error}"
+        message = f"sk.Packing(order='megatron'): {error}"
         raise InvalidArgument(message) from error
     except MemoryError as error:
         message = (
-            f"pack(order='megatron'): there is not enough memory for Megatron's index, which has a place for "
+            f"sk.Packing(order='megatron'): not enough memory for Megatron's index, which has a place for "
             f"each document of each epoch ({error}): take fewer samples"
         )
         raise InvalidArgument(message) from error

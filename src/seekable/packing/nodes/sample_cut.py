@@ -12,6 +12,8 @@ from seekable.packing.order.fill_in_middle import Fim
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seekable.packing.packing_options import Packing
+
 __all__ = ["SampleCut", "checked_cut", "usual_order", "windows_cut"]
 
 Method = Literal["windows", "concat", "best_fit"]
@@ -136,30 +138,16 @@ def usual_order(documents: int) -> Order:
     return "table" if documents <= _MOST_IN_TABLE else "exchange"
 
 
-def checked_cut(  # noqa: PLR0913 - the arguments of Dataset.pack
-    length: object,
-    *,
-    seed: object,
-    method: object,
-    order: object,
-    most: object,
-    long: object,
-    fim: object,
-    samples: object,
-    extra: int,
-    documents: int,
+def checked_cut(
+    length: object, *, seed: object, how: Packing, fim: object, extra: int, documents: int
 ) -> SampleCut:
     """Return the cut for arguments of ``pack``.
 
     Args:
-        length: as of the method ``Dataset.pack``; so are all others but the last two.
+        length: as of the method ``Dataset.pack``.
         seed: as of the method.
-        method: as of the method.
-        order: as of the method.
-        most: as of the method.
-        long: as of the method.
+        how: how documents fill samples.
         fim: as of the method.
-        samples: as of the method.
         extra: 1 if a sample also has the token after its last one; else 0.
         documents: the number of documents.
 
@@ -167,57 +155,36 @@ def checked_cut(  # noqa: PLR0913 - the arguments of Dataset.pack
         WrongType: an argument is of another type.
         InvalidArgument: an argument breaks a rule, or does not go with the others.
     """
-    if method not in ("concat", "best_fit"):
-        message = f"pack() takes method= as 'concat' or 'best_fit' (got {method!r})"
-        raise InvalidArgument(message)
-    if order not in (None, "table", "exchange", "megatron"):
-        message = f"pack() takes order= as 'table', 'exchange', 'megatron' or None (got {order!r})"
-        raise InvalidArgument(message)
-    if long not in ("split", "truncate", "drop"):
-        message = f"pack() takes long= as 'split', 'truncate' or 'drop' (got {long!r})"
-        raise InvalidArgument(message)
     if fim is not None and not isinstance(fim, Fim):
         message = f"pack() takes fim= as sk.Fim(rate=, prefix=, suffix=, middle=) (got {fim!r})"
         raise WrongType(message)
-    _check_together(method, order, most, long, fim, samples)
-    if method == "concat" and order is None:
+    if fim is not None:
+        _check_rearranged(how)
+    order = how.order
+    if how.method == "concat" and order is None:
         order = usual_order(documents)
     return SampleCut(
-        method,
+        how.method,
         checked_count("length", length, least=1),
         extra,
         order=order,
         seed=checked_seed(seed),
-        most=None if most is None else checked_count("most", most, least=1),
-        long=long,
-        fim=fim if isinstance(fim, Fim) else None,
-        samples=None if samples is None else checked_count("samples", samples, least=1),
+        most=how.most,
+        long=how.long,
+        fim=fim,
+        samples=how.samples,
     )
 
 
-def _check_together(
-    method: object, order: object, most: object, long: object, fim: object, samples: object
-) -> None:
-    """Raise an error for arguments of which one is of no use with another.
-
-    Raises:
-        InvalidArgument: the message names the argument, and the call that it belongs to.
-    """
-    if method == "best_fit":
-        given = {"order=": order is not None, "fim=": fim is not None, "samples=": samples is not None}
-        way = "best fit has an order of its own, and cuts no document that fits: leave it out"
-        _refuse(given, f"{way}, or take method='concat'")
-        return
-    given = {"most=": most is not None, "long=": long != "split"}
-    _refuse(given, "samples of method='concat' are always full: leave it out, or take method='best_fit'")
-    if order == "megatron":
-        _refuse({"fim=": fim is not None}, "Megatron's order has its documents as they are: leave it out")
+def _check_rearranged(how: Packing) -> None:
+    """Raise an error if documents that fill samples in a way cannot be rearranged."""
+    if how.method == "best_fit":
+        reason = "best fit cuts no document that fits: leave it out, or take method='concat'"
+    elif how.order == "megatron":
+        reason = "Megatron's order has its documents as they are: leave it out"
+    elif how.positions == "document":
+        reason = "positions='document' counts in documents as they are: take positions='piece'"
     else:
-        _refuse({"samples=": samples is not None}, "it is for order='megatron': cut others with take(n)")
-
-
-def _refuse(given: dict[str, bool], reason: str) -> None:
-    wrong = next((name for name, is_given in given.items() if is_given), None)
-    if wrong is not None:
-        message = f"pack() has no use for {wrong} here: {reason}"
-        raise InvalidArgument(message)
+        return
+    message = f"pack() has no use for fim= here: {reason}"
+    raise InvalidArgument(message)

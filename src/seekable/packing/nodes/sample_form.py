@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def checked_form(  # noqa: PLR0913 - the arguments of Dataset.pack
     columns: object,
     next_token: object,
     labels: object = None,
-    positions: object = "piece",
-    pad: object = 0,
+    positions: Positions = "piece",
+    pad: int = 0,
 ) -> SampleForm:
     """Return the form of samples for the arguments of a method.
 
@@ -118,8 +118,8 @@ def checked_form(  # noqa: PLR0913 - the arguments of Dataset.pack
         columns: as of the method.
         next_token: as of the method.
         labels: as of the method.
-        positions: as of the method.
-        pad: as of the method.
+        positions: as of ``sk.Packing``.
+        pad: as of ``sk.Packing``.
 
     Raises:
         WrongType: an argument is of another type.
@@ -131,9 +131,6 @@ def checked_form(  # noqa: PLR0913 - the arguments of Dataset.pack
     if labels not in (None, "within", "across"):
         message = f"{call} takes labels= as 'within', 'across' or None (got {labels!r})"
         raise InvalidArgument(message)
-    if positions not in ("piece", "document"):
-        message = f"{call} takes positions= as 'piece' or 'document' (got {positions!r})"
-        raise InvalidArgument(message)
     aligned = _checked_align(call, align, key)
     with_labels = _OF_LABELS if labels is not None else ()
     return SampleForm(
@@ -143,7 +140,7 @@ def checked_form(  # noqa: PLR0913 - the arguments of Dataset.pack
         positions=positions,
         labels=labels,
         next_token=checked_flag("next_token", next_token),
-        pad=checked_count("pad", pad, least=-(1 << 63)),
+        pad=pad,
     )
 
 

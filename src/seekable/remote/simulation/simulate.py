@@ -7,10 +7,11 @@ follow from those that it has. Each piece of advice is a change with the bytes a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from seekable._arguments import AT_ONCE, checked_count
+from seekable._arguments import AT_ONCE, checked_choice, checked_count, explains_keywords
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import each_once, known_size, nodes_of, with_children
@@ -30,6 +31,31 @@ __all__ = ["DEFAULT_WINDOW", "EpochTransfer", "Simulation", "advice", "reshuffle
 DEFAULT_WINDOW = 16
 """The window of a shuffle of which only the lanes or the blocks are given."""
 
+
+class Network(TypedDict, total=False):
+    """What a run over object stores costs in time and money; see `simulate`."""
+
+    link: float
+    latency: float
+    connection: float
+    get_price: float
+    list_price: float
+    byte_price: float
+
+
+_NETWORK: dict[str, float] = {
+    "link": 1.25e9,
+    "latency": 0.03,
+    "connection": 80e6,
+    "get_price": 0.4e-6,
+    "list_price": 5e-6,
+    "byte_price": 0.0,
+}
+"""The network of a usual machine, and the list prices of S3."""
+
+_ELSEWHERE = {name: f'network={{"{name}": ...}}' for name in _NETWORK}
+"""Where a value goes that people give to ``simulate`` itself."""
+
 _MOST_RATE = 5500
 """The requests a second that S3 takes for one prefix before it scales."""
 
@@ -41,6 +67,7 @@ _GAIN = 0.9
 """A change is advised if it saves a tenth of the bytes."""
 
 
+@explains_keywords(_ELSEWHERE)
 def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
     dataset: Dataset,
     *,
@@ -50,12 +77,7 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
     records_per_second: float,
     epochs: int = 1,
     cache: int | None = None,
-    link: float = 1.25e9,
-    latency: float = 0.03,
-    connection: float = 80e6,
-    get_price: float = 0.4e-6,
-    list_price: float = 5e-6,
-    byte_price: float = 0.0,
+    network: Network | None = None,
     window: int | None = None,
     lanes: int | None = None,
     block_rows: int | None = None,
@@ -71,12 +93,11 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         epochs: the number of epochs.
         cache: the limit of the cache on the disk of a machine, in bytes; 0 for none, None for as much as is
             needed.
-        link: the bytes a second of a machine.
-        latency: the seconds from a request to its first byte.
-        connection: the bytes a second of one request.
-        get_price: the price of a request; by default the list price of S3 in USD, of 2026.
-        list_price: the price of a page of a listing.
-        byte_price: the price of a byte; 0 within a region.
+        network: what differs from the network of a usual machine and the list prices of S3 in 2026, in USD,
+            as a dict of numbers: ``link``, the bytes a second of a machine (1.25e9); ``latency``, the seconds
+            from a request to its first byte (0.03); ``connection``, the bytes a second of one request (80e6);
+            ``get_price``, of a request (0.4e-6); ``list_price``, of a page of a listing (5e-6);
+            ``byte_price``, of a byte, 0 within a region (0.0).
         window: shuffle with this window of blocks in place of the dataset's own shuffle.
         lanes: shuffle with this many lanes.
         block_rows: shuffle with blocks of at most so many records.
@@ -92,9 +113,13 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = pathlib.Path(folder, "a.jsonl").write_text('{"n": 1}\n' * 1000)
         ...     data = sk.open(folder).shuffle(seed=0)
-        ...     found = sk.simulate(data, nodes=2, global_batch_size=10, records_per_second=100)
+        ...     run = {"nodes": 2, "global_batch_size": 10, "records_per_second": 100}
+        ...     found = sk.simulate(data, **run)
+        ...     far = sk.simulate(data, **run, network={"latency": 0.5})
         >>> found.requests, found.bytes, found.epochs[0].share
         (2, 18000, 2.0)
+        >>> found.first_batch_seconds < far.first_batch_seconds
+        True
     """
     if not isinstance(dataset, Dataset):
         got = type(dataset).__name__
@@ -108,12 +133,7 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         batch=checked_count("global_batch_size", global_batch_size, least=1),
         rate=_positive("records_per_second", records_per_second),
         cache=None if cache is None else checked_count("cache", cache, least=0),
-        link=_positive("link", link),
-        latency=_at_least_zero("latency", latency),
-        connection=_positive("connection", connection),
-        get_price=_at_least_zero("get_price", get_price),
-        list_price=_at_least_zero("list_price", list_price),
-        byte_price=_at_least_zero("byte_price", byte_price),
+        **_checked_network(network),
         epochs=checked_count("epochs", epochs, least=1, below=1 << 16),
     )
     if run.batch % run.world:
@@ -126,6 +146,26 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         raise InvalidArgument("the dataset is empty: there is nothing to simulate")
     found = simulated(run)
     return replace(found, advice=tuple(advice(run, found)))
+
+
+def _checked_network(network: object) -> dict[str, float]:
+    """Return all numbers of the network: those that are given, and the usual ones.
+
+    Raises:
+        WrongType: it is not a dict, or a value is not a number.
+        InvalidArgument: a number has no such name, or is too small.
+    """
+    given = {} if network is None else network
+    if not isinstance(given, Mapping):
+        message = f"network must be a dict such as {{'latency': 0.1}} (got {network!r})"
+        raise WrongType(message)
+    for name in given:
+        checked_choice("a name in network", name, _NETWORK)
+    whole = {**_NETWORK, **given}
+    return {
+        name: (_positive if name in ("link", "connection") else _at_least_zero)(f"network[{name!r}]", value)
+        for name, value in whole.items()
+    }
 
 
 def _positive(name: str, value: object) -> float:

@@ -465,7 +465,7 @@ class ValuesOfParts(AlignedArray):
         length = len(tokens)
         of_part = self._called(lambda: self.generator.generate(kind, length, part_tokens=tokens), index)
         if len(of_part) != length:
-            why = f"aux[{self.name!r}] made {len(of_part)} values for a part of {length} tokens"
+            why = f"align[{self.name!r}] made {len(of_part)} values for a part of {length} tokens"
             raise UnfitDocument(index, why)
         return of_part
 
@@ -473,7 +473,7 @@ class ValuesOfParts(AlignedArray):
         try:
             return function()
         except Exception as error:
-            why = f"aux[{self.name!r}] raised {type(error).__name__}: {error}"
+            why = f"align[{self.name!r}] raised {type(error).__name__}: {error}"
             raise UnfitDocument(index, why) from error
 
     def _stored(self, value: Any) -> Any:

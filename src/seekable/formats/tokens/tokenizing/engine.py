@@ -32,6 +32,9 @@ __all__ = [
     "wrong_tokenizer",
 ]
 
+ENGINES = ("hf", "tiktoken", "gigatoken")
+"""The names of engines that ``engine=`` accepts."""
+
 _ALLOWED = ("uint8", "uint16", "uint32", "int32", "int64")
 
 _MEGATRON_SMALL = 65_500
@@ -217,6 +220,28 @@ def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = Fal
     """
     if dtype is None:
         return np.dtype(default_dtype(engine.vocabulary, megatron=megatron))
+    chosen = checked_token_dtype(dtype)
+    most = int(np.iinfo(chosen).max)
+    if engine.vocabulary is not None and engine.vocabulary - 1 > most:
+        message = (
+            f"dtype={chosen.name} holds ids up to {most:,}, and the vocabulary has ids up to "
+            f"{engine.vocabulary - 1:,}: leave out dtype=, or give a larger one"
+        )
+        raise InvalidArgument(message)
+    return chosen
+
+
+def checked_token_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the little-endian dtype of ids that a user chose.
+
+    Raises:
+        WrongType: it is no dtype.
+        InvalidArgument: it is none for ids.
+
+    Example:
+        >>> checked_token_dtype(">u2")
+        dtype('uint16')
+    """
     try:
         chosen = np.dtype(np.dtype(dtype).newbyteorder("<").str)
     except (TypeError, ValueError) as error:
@@ -224,13 +249,6 @@ def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = Fal
         raise WrongType(message) from error
     if chosen.name not in _ALLOWED:
         message = f"dtype must be one of {', '.join(_ALLOWED)} (got {chosen.name})"
-        raise InvalidArgument(message)
-    most = int(np.iinfo(chosen).max)
-    if engine.vocabulary is not None and engine.vocabulary - 1 > most:
-        message = (
-            f"dtype={chosen.name} holds ids up to {most:,}, and the vocabulary has ids up to "
-            f"{engine.vocabulary - 1:,}: leave out dtype=, or give a larger one"
-        )
         raise InvalidArgument(message)
     return chosen
 

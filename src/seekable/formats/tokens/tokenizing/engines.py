@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import (
+    ENGINES,
     Engine,
     UnfitDocument,
     checked_id,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["engine_of"]
 
-_ENGINES = ("hf", "tiktoken", "gigatoken")
-"""The names of engines that ``engine=`` accepts."""
-
 _FILE = "tokenizer.json"
 
 _FIRST_PRINTED = 0x20
@@ -73,8 +71,8 @@ def engine_of(tokenizer: Any, engine: str | None = None) -> Engine:
         DataNotFound, AccessDenied: there is no such file, or it cannot be read.
         MissingDependency: the package is not installed.
     """
-    if engine is not None and engine not in _ENGINES:
-        message = f"engine must be one of {', '.join(map(repr, _ENGINES))}, or None (got {engine!r})"
+    if engine is not None and engine not in ENGINES:
+        message = f"engine must be one of {', '.join(map(repr, ENGINES))}, or None (got {engine!r})"
         raise InvalidArgument(message)
     found = tokenizer if isinstance(tokenizer, Engine) else _own_engine(tokenizer)
     if engine is None or engine == found.name:

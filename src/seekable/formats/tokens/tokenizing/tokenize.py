@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._arguments import checked_count, checked_path
+from seekable._arguments import checked_path, explains_keywords
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
@@ -20,7 +20,7 @@ from seekable.formats.tokens.token_store import (
     decode_facts,
     read_document,
 )
-from seekable.formats.tokens.token_store_arguments import tokenizing, tokens_of, with_samples
+from seekable.formats.tokens.token_store_arguments import checked_store, tokenizing, tokens_of, with_samples
 from seekable.formats.tokens.token_store_format import AskedTypes
 from seekable.formats.tokens.tokenizing.encoding import PartTexts, TextColumn
 from seekable.formats.tokens.tokenizing.parts import described_generator
@@ -34,13 +34,14 @@ from seekable.storage.listing import has_addresses
 from seekable.writing.preview import looked_at
 from seekable.writing.write import checked_policy, write
 from seekable.writing.write_dataset import dataset_source
+from seekable.writing.write_methods import ELSEWHERE_OF_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from seekable.formats.tokens.token_store_format import TokenStoreFormat
+    from seekable.formats.tokens.token_store_options import TokenStore
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
-    from seekable.formats.tokens.tokenizing.parts import AuxGenerator
     from seekable.nodes.node import Node
     from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage.listing import Asked
@@ -59,6 +60,7 @@ _PROBED = 64
 """The number of records among which one that is no hole shows what ``parts`` returns."""
 
 
+@explains_keywords(ELSEWHERE_OF_TOKENS)
 def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked | Dataset,
     *,
@@ -66,14 +68,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     tokenizer: Any,
     column: str = "text",
     eos: str | int | None = None,
-    bos: str | int | None = None,
-    engine: str | None = None,
-    dtype: Any = None,
-    sample_size: int | None = None,
-    parts: Callable[[Any], Any] | None = None,
-    aux: Mapping[str, AuxGenerator] | None = None,
-    rows_per_file: int | None = None,
-    idx: bool = False,
+    store: TokenStore | None = None,
     overwrite: bool = False,
     check_code: bool = True,
     jobs: int | None = None,
@@ -88,7 +83,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     same for any number of processes. Each record is one document; one that gives no token keeps its row.
 
     The ids are those of the text alone: special tokens that a tokenizer would add are left out, and one that
-    is written out in a text is text like any other. Nothing is put between documents but ``eos`` and ``bos``.
+    is written out in a text is text like any other. Nothing is put between documents but ``eos``, and the
+    ``bos`` of ``store``.
 
     Args:
         source: what ``sk.open`` takes, or a dataset; records are dicts, or texts themselves.
@@ -100,21 +96,9 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             called, and a method of one, are recognised by the pickled state of the object.
         column: the column of the texts.
         eos: the token after each document, as its text or its id; none if left out.
-        bos: the token before each document; none if left out.
-        engine: ``"gigatoken"`` or ``"tiktoken"`` to make the ids of a ``tokenizer.json`` faster. About 1,000
-            texts of the data are compared with the ids of Hugging Face's package first; where they differ,
-            nothing is written.
-        dtype: the dtype of the ids; uint16 if no id is above 65,535, else uint32.
-        sample_size: writes samples of this many tokens, byte for byte as data-forager does, in place of
-            documents; needs ``eos``. Masks then count as there, 1 = left out of the loss.
-        parts: a function of a record that returns a list of ``sk.Part``, or of dicts with a type and a text;
-            or a dict with the ids under "tokens" and further arrays of one value for each id. The column
-            "parts" if left out and ``aux`` is given.
-        aux: the generators of arrays beside the tokens by name, as ``{"loss_mask": sk.LossMask()}``; those of
-            data-forager can be given, whose loss mask is turned round: 1 = in the loss.
-        rows_per_file: the records of a part; so many as have 8 to 64 MB, if left out.
-        idx: True to write Megatron's index beside; ids are uint16 below a vocabulary of 65,500 then, else
-            int32.
+        store: what few calls need, a ``sk.formats.TokenStore``: ``bos``, ``engine``, ``parts`` of documents
+            and arrays beside the tokens (``align``), ``dtype``, Megatron's ``idx``, Forager's
+            ``sample_size``, ``rows_per_file``.
         overwrite: True to remove what another call wrote to the folder.
         check_code: False to go on even if the code of a function that makes the ids has changed.
         jobs: the number of processes; by default more than this one are started if that pays.
@@ -142,48 +126,67 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     [tk[row]["tokens"].tolist() for row in range(3)]
         [[97, 98, 99, 0], [0], [100, 0]]
     """
-    if sample_size is not None:
-        checked_count("sample_size", sample_size, least=1)
+    how = _checked_parts(checked_store(store))
     dataset = _opened(source, to, jobs, executor, progress, storage_options)
     of_target = storage_options if has_addresses(to) else None
-    node = dataset.node
-    given = _arrays_of(parts, aux, node)
-    made = tokenizing(
-        tokenizer,
-        column=column,
-        engine=engine,
-        eos=eos,
-        bos=bos,
-        dtype=dtype,
-        parts=parts,
-        aux=aux,
-        given=given,
-        forager=sample_size is not None,
-        megatron=idx,
-    )
-    asked = AskedTypes(
-        None if dtype is None else made.dtype,
-        tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
-    )
-    form = tokens_of(made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made))
-    node = _narrowed(node, made)
-    if sample_size is not None:
-        form = with_samples(form, node, sample_size)
+    form, node = _form(dataset.node, tokenizer, column, eos, how)
     with progress_or_bar(progress) as shown:
         written = write(
             dataset_source(node, "tokenize()"),
             to,
             form,
-            rows_per_file=_rows_per_part(node) if rows_per_file is None else rows_per_file,
+            rows_per_file=_rows_per_part(node) if how.rows_per_file is None else how.rows_per_file,
             policy=checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=_counting_tokens(shown, checked_path(to)),
             storage_options=of_target,
         )
-    if sample_size is not None and not written.bytes:
-        raise _no_sample(written.rows, sample_size)
+    if how.sample_size is not None and not written.bytes:
+        raise _no_sample(written.rows, how.sample_size)
     return open_dataset(to, progress=progress, storage=Storage(options=of_target))
+
+
+def _checked_parts(how: TokenStore) -> TokenStore:
+    """Return the options, if arrays beside the tokens have generators.
+
+    Raises:
+        InvalidArgument: they are columns.
+    """
+    if how.columns:
+        message = (
+            f"tokenize() makes ids of texts, and align= names columns beside ids (got {list(how.columns)}): "
+            f"give generators, align={{'loss_mask': sk.LossMask()}}, or parts=, a function that returns ids"
+        )
+        raise InvalidArgument(message)
+    return how
+
+
+def _form(
+    node: Node, tokenizer: Any, column: str, eos: str | int | None, how: TokenStore
+) -> tuple[TokenStoreFormat, Node]:
+    """Return the format of the store, and the dataset for a reader of the columns of texts alone."""
+    given = _arrays_of(how, node)
+    made = tokenizing(
+        tokenizer,
+        column=column,
+        engine=how.engine,
+        eos=eos,
+        bos=how.bos,
+        dtype=how.dtype,
+        parts=how.parts,
+        aux=how.generators,
+        given=given,
+        forager=how.sample_size is not None,
+        megatron=how.idx,
+    )
+    asked = AskedTypes(
+        None if how.dtype is None else made.dtype,
+        tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
+    )
+    form = tokens_of(made, asked, idx=how.idx, given=_options(column, how, made))
+    node = _narrowed(node, made)
+    return form if how.sample_size is None else with_samples(form, node, how.sample_size), node
 
 
 def _no_sample(documents: int, sample_size: int) -> InvalidArgument:
@@ -232,39 +235,41 @@ def _opened(
     )
 
 
-def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:
+def _arrays_of(how: TokenStore, node: Node) -> dict[str, Any] | None:
     """Return the names of the arrays that ``parts`` returns beside ids; None if it returns texts.
 
     Raises:
-        InvalidArgument: it returns ids, and ``aux`` has generators for texts.
+        InvalidArgument: it returns ids, and ``align`` has generators for texts.
     """
-    if not callable(parts) or not node.size:
+    if how.parts is None or not node.size:
         return None
     records = (node.record(row) for row in range(min(_PROBED, node.size)))
     for record in islice((each for each in records if each is not HOLE), 1):
         try:
-            made = parts(record)
+            made = how.parts(record)
         except Exception:  # noqa: BLE001 - the writer names the record that the function fails for
             return None
         if isinstance(made, Mapping) and "tokens" in made:
-            if aux:
+            if how.generators:
                 message = (
-                    "the function of parts= returns ids, and aux= is for parts with texts: leave out one"
+                    "the function of parts= returns ids, and generators of align= are for parts with texts: "
+                    "leave out one"
                 )
                 raise InvalidArgument(message)
             return {name: np.uint8 for name in made if name != "tokens"}
     return None
 
 
-def _options(column: str, sample_size: int | None, parts: Any, aux: Any, made: Tokenizing) -> dict[str, Any]:
+def _options(column: str, how: TokenStore, made: Tokenizing) -> dict[str, Any]:
     """Return the options that decide the tokens, beside those of the format."""
-    size = {} if sample_size is None else {"sample_size": sample_size}
+    size = {} if how.sample_size is None else {"sample_size": how.sample_size}
     if isinstance(made.documents, TextColumn):
         return {**size, "column": column}
+    generators = how.generators
     return {
         **size,
-        "parts": "parts" if parts is None else describe_function(parts, None),
-        "aux": {name: described_generator(aux[name]) for name in sorted(aux or {})},
+        "parts": "parts" if how.parts is None else describe_function(how.parts, None),
+        "aux": {name: described_generator(generators[name]) for name in sorted(generators)},
     }
 
 
