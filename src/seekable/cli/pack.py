@@ -40,6 +40,9 @@ _MEANINGS = {
 
 _MOST_COUNTED = 1024
 
+_OF_PACKING = ("method", "order", "samples", "most", "long")
+"""The options that are fields of ``sk.Packing``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingOptions:
@@ -84,11 +87,9 @@ class PackingOptions:
     @property
     def _given(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The keyword arguments that were given: those of the call, and those of ``sk.Packing``."""
-        options = asdict(self).items()
-        given = {"seed": 0, **{name: value for name, value in options if value not in (None, False)}}
-        named = [name for name in ("method", "order", "samples", "most", "long") if name in given]
-        filled = {name: given.pop(name) for name in named}
-        return given, filled
+        given = {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        filled = {name: given.pop(name) for name in _OF_PACKING if name in given}
+        return {"seed": 0, **given}, filled
 
     def packed(self, documents: Dataset, length: int, **execution: Any) -> Dataset:
         """Return the samples of documents.
@@ -101,19 +102,18 @@ class PackingOptions:
         Raises:
             InvalidArgument: an argument breaks a rule.
         """
-        import seekable as sk
+        from seekable.packing.packing_options import Packing
 
         others, filled = self._given
-        method = {"method": sk.Packing(**filled)} if filled else {}
-        return documents.pack(length, **method, **others, **execution)
+        return documents.pack(length, method=Packing(**filled), **others, **execution)
 
     def call(self, documents: str, length: int) -> str:
         """Return the Python expression that makes the same samples, given that of the documents."""
         others, filled = self._given
         method = _keywords(filled)
-        if filled and filled.keys() != {"method"}:
+        if filled and list(filled) != ["method"]:
             method = f"method=sk.Packing({method})"
-        return f"{documents}.pack({', '.join(filter(None, (str(length), method, _keywords(others))))})"
+        return f"{documents}.pack({', '.join(filter(None, (str(length), _keywords(others), method)))})"
 
 
 def _keywords(values: dict[str, Any]) -> str:

@@ -96,6 +96,6 @@ def checked_packing(method: object) -> Packing:
     if isinstance(method, Packing):
         return method
     if method == "best_fit" or method == "concat":  # noqa: PLR1714 - each comparison says its type
-        return Packing(method)  # type: ignore[arg-type]
+        return Packing(method)
     message = f"pack() takes method= as 'concat', 'best_fit' or sk.Packing(...) (got {method!r})"
     raise InvalidArgument(message)
