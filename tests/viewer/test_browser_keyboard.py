@@ -100,6 +100,8 @@ def do(page: Any, actions: tuple[str, ...]) -> None:
             page.keyboard.press("Space" if action == " " else action)
             if action in "r123456789o[]b/":
                 page.wait_for_url(lambda url, before=before: url != before)
+            elif action == "g":
+                page.wait_for_function("document.activeElement.matches('input')")
         page.wait_for_load_state()
 
 

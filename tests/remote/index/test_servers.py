@@ -76,8 +76,17 @@ def test_publishers_at_once_lose_nothing(store: Bucket, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_an_executor_of_processes_has_the_credentials(bucket: Bucket, tmp_path: Path) -> None:
+def test_an_executor_of_processes_takes_the_credentials_of_its_environment(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(bucket)
+    with (
+        ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes,
+        pytest.raises(sk.errors.AccessDenied, match=r"secret options .* did not travel to this process"),
+    ):
+        opened(bucket, tmp_path, executor=processes)
+    for name in ("access_key_id", "secret_access_key"):
+        monkeypatch.setenv(f"AWS_{name.upper()}", bucket.options[name])
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         ds = opened(bucket, tmp_path, executor=processes)
     assert len(ds) == 108
