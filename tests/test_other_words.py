@@ -64,4 +64,4 @@ def test_a_misspelt_argument_is_answered_with_the_nearest_one() -> None:
 
 def test_a_value_without_its_name_is_answered_with_the_name() -> None:
     with pytest.raises(sk.errors.WrongType, match=r"takes 1 argument by position .*batch_size=32"):
-        sk.Loader(RECORDS, 32)  # type: ignore[misc]
+        sk.Loader(RECORDS, 32)  # type: ignore[call-arg]

@@ -6,20 +6,18 @@ before. `seekable._arguments.explains_keywords` makes the errors.
 
 from __future__ import annotations
 
-__all__ = ["LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
+__all__ = ["BATCH_SAMPLER", "LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
 
+_OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
 _ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
-_ROWS = "sk.Loader(ds.select(rows), ...) for rows of your choice, ds.shuffle(seed=0) for a random order"
+_ROWS = "ds.select(rows) as the dataset for rows of your choice, ds.shuffle(seed=0) for a random order"
 _LIVE_ON = "nothing: worker processes live on from run to run, until loader.close()"
 _PIN = "batch.pin_memory() in your loop, which is where the device is known"
 
 LOADER = {
     # torch, torchdata, Accelerate
     "num_workers": "workers=",
-    "shuffle": _ORDER,
-    "seed": _ORDER,
-    "generator": _ORDER,
-    "use_seedable_sampler": _ORDER,
+    **dict.fromkeys(_OF_ORDER, _ORDER),
     "sampler": _ROWS,
     "batch_sampler": "batch_size=; or sk.Loader(stream.bucket(...), batch_size=None) for like lengths",
     "drop_last": 'end="drop"',
@@ -52,6 +50,11 @@ LOADER = {
     "worker_type": 'workers=sk.Workers(4, type="thread")',
     "timeout": "workers=sk.Workers(4, timeout=60)",
     "restart_workers": "workers=sk.Workers(4, restart=2)",
+}
+
+BATCH_SAMPLER = {
+    **dict.fromkeys(_OF_ORDER, "BatchSampler(ds.shuffle(seed=0), ...): the order is the dataset's"),
+    **{name: LOADER[name] for name in ("sampler", "drop_last", "num_replicas", "num_epochs", "max_steps")},
 }
 
 OPEN = {

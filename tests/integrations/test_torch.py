@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.integrations.torch_samplers import (
 from torch.utils.data import DataLoader, Sampler
 
 import seekable as sk
+from seekable import _other_words
 from seekable.integrations.torch import BatchSampler
 
 if TYPE_CHECKING:
@@ -208,3 +210,11 @@ def test_trainers_that_set_epochs_change_nothing_where_they_say_what_is(workers:
 def test_a_repr_names_batches_and_ranks() -> None:
     sampler = BatchSampler(numbers(), global_batch_size=6, rank=1, world_size=3, end="drop")
     assert repr(sampler).startswith("<BatchSampler of batches of 6, rank 1 of 3, of <Dataset, 37 records")
+
+
+@pytest.mark.parametrize("word", _other_words.BATCH_SAMPLER)
+def test_a_word_of_their_samplers_is_answered(word: str) -> None:
+    wanted = re.escape(f"BatchSampler() has no argument {word!r}: write {_other_words.BATCH_SAMPLER[word]}")
+    given: Any = {word: True}
+    with pytest.raises(sk.errors.InvalidArgument, match=f"^{wanted}$"):
+        BatchSampler(numbers(), **given)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.loader.worker_pool import WorkerPool
+    from seekable.loader.workers import WorkerType
 
 TYPES = ["process", "thread"]
 
@@ -88,7 +89,7 @@ def test_each_rank_has_its_share(worker_type: Any) -> None:
 def test_a_run_goes_on_with_any_number_of_workers() -> None:
     whole = list(sk.Loader(shuffled(), batch_size=7, collate=list, epochs=2))
     for cut in range(0, len(whole) + 1, 3):
-        kind = "process" if ALL or cut == 15 else "thread"
+        kind: WorkerType = "process" if ALL or cut == 15 else "thread"
         with loading(shuffled(), workers=sk.Workers(cut % 3, type=kind), epochs=2) as first:
             run = iter(first)
             before = [next(run) for _ in range(cut)]
@@ -463,7 +464,7 @@ def test_workers_check_themselves(given: dict[str, Any], match: str) -> None:
 
 def test_workers_are_a_value() -> None:
     workers = sk.Workers(4, timeout=60, restart=2, type="thread")
-    assert workers == sk.Workers(np.int64(4), timeout=60.0, restart=2, type="thread")
+    assert workers == sk.Workers(4, timeout=60.0, restart=2, type="thread")
     assert eval(repr(workers), {"Workers": sk.Workers}) == workers == pickle.loads(pickle.dumps(workers))
     with pytest.raises(FrozenInstanceError):
         workers.count = 5  # type: ignore[misc]
@@ -510,7 +511,7 @@ def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> 
         world, workers = int(rng.choice([1, 2, 3, 4, 6])), int(rng.integers(0, 3))
         count = int(rng.integers(1, 120))
         is_cheap = world * workers <= 2
-        kind = "process" if rng.random() < 0.2 and (ALL or is_cheap) else "thread"
+        kind: WorkerType = "process" if rng.random() < 0.2 and (ALL or is_cheap) else "thread"
         ranks = []
         for rank in range(world):
             given = {"batch_size": 1, "global_batch_size": 24, "rank": rank, "world_size": world}

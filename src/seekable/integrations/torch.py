@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, explains_keywords
+from seekable._other_words import BATCH_SAMPLER
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, MissingDependency, StoppedIterator, WrongType
 from seekable.integrations.sampler_runs import MOVED, RunIterator, SamplerRuns
@@ -77,6 +78,7 @@ class BatchSampler(Sampler[list[int]]):
         True
     """
 
+    @explains_keywords(BATCH_SAMPLER)
     def __init__(  # noqa: PLR0913 - the arguments of sk.Loader that decide which records come
         self,
         dataset: Dataset,

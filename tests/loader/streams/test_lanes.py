@@ -15,6 +15,8 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seekable.loader.workers import WorkerType
+
 STEPS = 8
 
 
@@ -71,7 +73,7 @@ def test_any_chain_of_ranks_workers_and_batches_goes_on_exactly(tmp_path: Path) 
         (3, 0, 48, 2),
         (2, 0, 24, 3),
     ]:
-        kind = "process" if ALL or world_size == 1 else "thread"
+        kind: WorkerType = "process" if ALL or world_size == 1 else "thread"
         loaders = ranks_of(world_size, batch=batch, workers=sk.Workers(workers, type=kind))
         found = {bool(sk.load_state(tmp_path, loader)) for loader in loaders}
         assert found == {bool(delivered)}
