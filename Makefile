@@ -71,7 +71,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test test-changed check static nightly budget mutants \
-	newcomer optimized minimum bare fuzz browser lint types docs bench clean
+	newcomer release optimized minimum bare fuzz browser lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -117,6 +117,11 @@ mutants: $(VENV)/.made ## plant faults, one after the other: the tests of its ro
 
 newcomer: $(VENV)/.made ## install the built wheel alone, and run the blocks of README, quick start and tutorial
 	@$(VENV)/bin/python -m tests.newcomer
+
+# What builds and checks a release is needed for nothing else.
+release: check ## check a tagged commit, and build what is published into dist/
+	@$(VENV)/bin/python $(INSTALL) build twine check-wheel-contents
+	@$(VENV)/bin/python -m tests.release
 
 optimized: $(VENV)/.made ## run some tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -W ignore::pytest.PytestConfigWarning $(OPTIMIZED)
