@@ -37,8 +37,10 @@ __all__ = [
     "checked_rows",
     "checked_seconds",
     "checked_seed",
+    "checked_text",
     "checked_texts",
     "checked_version",
+    "checked_word",
     "explains_keywords",
     "fields_of",
     "repeated",
@@ -107,6 +109,34 @@ def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
         message = f"{name} must be {', '.join(most)} or {last} (got {value!r})"
         raise InvalidArgument(message)
     return value
+
+
+def checked_word(name: str, value: object, known: Iterable[str]) -> None:
+    """Check an option that is one of a few words, or None.
+
+    Raises:
+        InvalidArgument: it is another word, or no text.
+
+    Example:
+        >>> checked_word("kind", "csv", ("parquet", "arrow"))
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: kind must be 'parquet' or 'arrow', or left out (got 'csv')
+    """
+    words = list(known)
+    if value is not None and not (isinstance(value, str) and value in words):
+        message = f"{name} must be {' or '.join(map(repr, words))}, or left out (got {value!r})"
+        raise InvalidArgument(message)
+
+
+def checked_text(name: str, value: object) -> None:
+    """Check an option that is a text, or None.
+
+    Raises:
+        WrongType: it is something else.
+    """
+    if value is not None and not isinstance(value, str):
+        message = f"{name} must be a text (got {value!r} of type {type(value).__name__})"
+        raise WrongType(message)
 
 
 def checked_function(name: str, value: T) -> T:

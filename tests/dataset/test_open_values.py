@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import tarfile
+import types
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -74,14 +75,17 @@ def test_values_are_frozen_and_equal_when_their_options_are(value: Any) -> None:
 def test_neither_the_text_nor_the_pickle_of_a_storage_has_a_secret() -> None:
     endpoint = f"https://me:{SECRET}@store.example:9000"
     secrets = {"secret_access_key": SECRET, "token": SECRET, "headers": {"Authorization": SECRET}}
-    storage = sk.Storage(options={"endpoint": endpoint, "region": "eu", **secrets}, filesystem=SECRET)
+    storage = sk.Storage(options={"endpoint": endpoint, "region": "eu", **secrets})
+    system = types.SimpleNamespace(token=SECRET, **dict.fromkeys(("info", "cat_file", "find", "ls"), len))
+    of_fsspec = sk.Storage(filesystem=system)
+    assert SECRET not in repr(of_fsspec)
+    assert pickle.loads(pickle.dumps(of_fsspec)).filesystem is None
     assert SECRET not in repr(storage)
     assert "secret_access_key" in repr(storage)
     data = pickle.dumps(storage)
     assert SECRET.encode() not in data
     assert b"me:" not in data
     copy = pickle.loads(data)
-    assert copy.filesystem is None
     assert sorted(copy.options) == ["endpoint", "region"]
     assert copy.options["endpoint"].endswith("store.example:9000")
     assert storage.options is not None
@@ -227,7 +231,7 @@ def test_options_of_the_index_reach_the_build(tmp_path: Path) -> None:
 def test_values_refuse_wrong_options_when_they_are_made(
     kind: Any, option: str, value: object, error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=f"^{option} must be "):
+    with pytest.raises(error, match=rf"^sk\.[A-Za-z.]+: {option} must be "):
         kind(**{option: value})
 
 

@@ -251,17 +251,26 @@ T = TypeVar("T", Index, Storage)
 
 _OF_FORMATS = {
     **dict.fromkeys(("delimiter", "quote", "encoding"), "Csv"),
-    **dict.fromkeys(("group", "splitname", "missing", "concatenated", "suffix"), "Tar"),
+    **dict.fromkeys(("group", "splitname", "missing", "concatenated", "suffix", "pairs"), "Tar"),
     **dict.fromkeys(("dtype", "eos", "bos"), "Tokens"),
-    **dict.fromkeys(("holder", "pipes"), "Kaldi"),
-    "strict": "Tables",
+    **dict.fromkeys(("holder", "pipes", "permissive"), "Kaldi"),
+    **dict.fromkeys(("strict", "kind"), "Tables"),
+    "pack": "Jsonl",
 }
-_OF_INDEX = {"index_dir": "folder", **dict.fromkeys(("jobs", "executor", "publish", "most_bytes", "allow"))}
-_OF_STORAGE = {"storage_options": "options", **dict.fromkeys(("cache", "pin", "refresh", "max_open_files"))}
+_OF_INDEX = {
+    "index_dir": "folder",
+    **dict.fromkeys(("folder", "jobs", "executor", "sampled", "publish", "most_bytes", "allow")),
+}
+_OF_STORAGE = {
+    "storage_options": "options",
+    **dict.fromkeys(("options", "filesystem", "cache", "pin", "refresh", "max_open_files")),
+}
 _ELSEWHERE = {
     **{name: f"format=sk.formats.{kind}({name}=...)" for name, kind in _OF_FORMATS.items()},
     **{name: f"index=sk.Index({to or name}=...)" for name, to in _OF_INDEX.items()},
     **{name: f"storage=sk.Storage({to or name}=...)" for name, to in _OF_STORAGE.items()},
+    "column": "columns=[...], or for lines of text format=sk.formats.Text(column=...)",
+    "field": "columns=[...], or for lines format=sk.formats.Jsonl(field=...)",
     "partitions": "format=sk.formats.Tables(partitions=...), or that of Jsonl, Text, Csv, Tar or Tokens",
     **OPEN,
 }

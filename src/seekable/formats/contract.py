@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import msgspec
 
-from seekable._arguments import checked_version
+from seekable._arguments import checked_version, checked_word
 from seekable._lazy import imported
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
 from seekable.storage.compression import COMPRESSED, compression_of
@@ -418,6 +418,4 @@ def check_partitions(partitions: object) -> None:
     Raises:
         InvalidArgument: it is another word than ``"hive"``.
     """
-    if partitions not in (None, "hive"):
-        message = f'partitions must be "hive", or left out (got {partitions!r})'
-        raise InvalidArgument(message)
+    checked_word("partitions", partitions, ("hive",))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import xxhash
 
-from seekable._arguments import checked_count, checked_flag, checked_path
+from seekable._arguments import check_workers, checked_count, checked_flag, checked_path, fields_of
 from seekable.errors import InvalidArgument
 from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.files import cache_folder, has_access
@@ -167,6 +167,10 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
     if not chosen:
         return None
+    return os.path.abspath(_checked_folder(chosen))
+
+
+def _checked_folder(chosen: str | os.PathLike[str]) -> str:
     folder = checked_path(chosen)
     if "://" in folder:
         message = (
@@ -174,7 +178,7 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
             f"machine: name a folder; sk.Index(publish=True), or --publish, puts the index beside the data"
         )
         raise InvalidArgument(message)
-    return os.path.abspath(folder)
+    return folder
 
 
 def _of_address(index_root: str, root: str) -> str:
@@ -218,7 +222,8 @@ class Index:
             those files are read: name the smallest folder that has them.
 
     Raises:
-        InvalidArgument: ``most_bytes`` is negative, or ``allow`` names all files of a machine.
+        InvalidArgument: ``folder`` is an address, ``jobs`` is below 1, ``most_bytes`` is negative, or
+            ``allow`` names all files of a machine.
         WrongType: a value has a wrong type.
 
     Example:
@@ -238,9 +243,14 @@ class Index:
     allow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Check what needs no files."""
-        checked_flag("sampled", self.sampled)
-        checked_flag("publish", self.publish)
-        if self.most_bytes is not None:
-            checked_count("most_bytes", self.most_bytes, least=0)
-        checked_allow(self.allow)
+        """Check each value, as far as that needs no files."""
+        with fields_of("sk.Index"):
+            if self.folder is not None:
+                with fields_of("folder"):
+                    _checked_folder(self.folder)
+            check_workers(self.jobs, self.executor)
+            checked_flag("sampled", self.sampled)
+            checked_flag("publish", self.publish)
+            if self.most_bytes is not None:
+                checked_count("most_bytes", self.most_bytes, least=0)
+            checked_allow(self.allow)

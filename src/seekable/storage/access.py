@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 import msgspec
 import xxhash
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import checked_choice, checked_count, checked_flag, fields_of
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -72,17 +72,15 @@ class Storage:
     max_open_files: int = MOST_OPEN_FILES
 
     def __post_init__(self) -> None:
-        """Check what needs no address."""
-        if self.options is not None and not isinstance(self.options, Mapping):
-            message = f"options must be a mapping of names to values (got a {type(self.options).__name__})"
-            raise WrongType(message)
-        if self.pin not in ("etag", "version"):
-            message = f'pin must be "etag" or "version" (got {self.pin!r})'
-            raise InvalidArgument(message)
-        if self.cache is not None and self.cache is not False:
-            checked_count("cache", self.cache, least=0)
-        checked_flag("refresh", self.refresh)
-        checked_count("max_open_files", self.max_open_files, least=1)
+        """Check each value, as far as that needs no address."""
+        with fields_of("sk.Storage"):
+            _check_options(self.options)
+            _check_file_system(self.filesystem, self.options)
+            if self.cache is not None and self.cache is not False:
+                checked_count("cache", self.cache, least=0)
+            checked_choice("pin", self.pin, ("etag", "version"))
+            checked_flag("refresh", self.refresh)
+            checked_count("max_open_files", self.max_open_files, least=1)
 
     @property
     def is_for_stores(self) -> bool:
@@ -120,6 +118,34 @@ class Storage:
         """Take the values of a pickle."""
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def _check_options(options: object) -> None:
+    if options is not None and not isinstance(options, Mapping):
+        message = f"options must be a mapping of names to values (got a {type(options).__name__})"
+        raise WrongType(message)
+    for name in options or ():
+        if not isinstance(name, str):
+            message = f"options must have names of options as its keys (got {name!r})"
+            raise WrongType(message)
+
+
+_OF_FSSPEC = ("info", "cat_file", "find", "ls")
+"""The methods of a file system of fsspec that are called."""
+
+
+def _check_file_system(given: object, options: object) -> None:
+    missing = [name for name in _OF_FSSPEC if not callable(getattr(given, name, None))]
+    if given is not None and missing:
+        # Its text may hold a secret.
+        message = (
+            f"filesystem must be an fsspec file system (got a {type(given).__name__}, without "
+            f"{', '.join(missing)})"
+        )
+        raise WrongType(message)
+    if given is not None and options:
+        message = "filesystem and options exclude each other: give the options to it, where you make it"
+        raise InvalidArgument(message)
 
 
 def _public(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
+from seekable._arguments import checked_flag, checked_word, fields_of
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
@@ -69,12 +70,12 @@ class Kaldi(Format):
             an object, and ``ds.key`` finds a record by its key.
         pipes: ``"allow"`` runs the commands that lines of scripts contain. Commands that only copy or
             decompress a file (``gunzip -c a.gz |``) are done without running them in any case.
-
         kind: ``"ark"``, ``"scp"`` or ``"kaldi-directory"``; by default what the names of the files say.
         permissive: True if entries that cannot be read become holes, with a warning, as in ``scp,p:PATH``.
 
     Raises:
-        InvalidArgument: ``pipes`` or ``kind`` is another word.
+        InvalidArgument: ``pipes`` or ``kind`` is another word, or no holder has the name.
+        WrongType: an option has another type.
 
     Example:
         >>> import seekable as sk
@@ -91,10 +92,12 @@ class Kaldi(Format):
 
     def __post_init__(self) -> None:
         """Check the options that need no files."""
-        checked_pipes(self.pipes)
-        if self.kind not in (None, *_NAMES):
-            message = f"kind must be one of {', '.join(map(repr, _NAMES))}, or left out (got {self.kind!r})"
-            raise InvalidArgument(message)
+        with fields_of("sk.formats.Kaldi"):
+            if self.holder is not None:
+                find_holder(self.holder)
+            checked_pipes(self.pipes)
+            checked_word("kind", self.kind, _NAMES)
+            checked_flag("permissive", self.permissive)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from seekable.errors import WrongType
+from seekable._arguments import checked_text, fields_of
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.csv import CsvScanner, Dialect, checked_dialect, dialect_of
 from seekable.formats.lines.line_source import Lines
@@ -34,7 +34,8 @@ class Csv(Lines):
         field: the only field to read of each record, as in ``hf:REPO:SPLIT:COLUMN``.
 
     Raises:
-        InvalidArgument: ``partitions`` is another word.
+        InvalidArgument: an option is no such character, encoding or word.
+        WrongType: an option is not a text.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
@@ -53,8 +54,15 @@ class Csv(Lines):
     field: str | None = None
 
     def __post_init__(self) -> None:
-        """Check ``partitions``; the dialect is checked with the format's name."""
-        check_partitions(self.partitions)
+        """Check each option, and that records can be found by them."""
+        with fields_of("sk.formats.Csv"):
+            for name in ("delimiter", "quote", "encoding", "field"):
+                checked_text(name, getattr(self, name))
+            check_partitions(self.partitions)
+            if self.delimiter is None and self.quote == ",":
+                replace(self, delimiter="\t")  # The delimiter of .tsv, which no option says.
+            else:
+                _ = self.dialect
 
     @property
     def name(self) -> str:
@@ -77,14 +85,8 @@ class Csv(Lines):
         """Return the format with the dialect of a name; options of the value come first.
 
         Raises:
-            InvalidArgument: an option has a wrong value.
-            WrongType: an option is not text.
+            InvalidArgument: the options and the name do not go together.
         """
-        for option in ("delimiter", "quote", "encoding"):
-            given = getattr(self, option)
-            if given is not None and not isinstance(given, str):
-                message = f"{option} must be a text (got {given!r})"
-                raise WrongType(message)
         named = dialect_of(name)
         quote = named.quote if named.quote != '"' or named.is_sure else None
         encoding = None if named.encoding == "utf-8" else named.encoding

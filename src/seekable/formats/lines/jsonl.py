@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from seekable._arguments import checked_text, fields_of
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import CorruptRecord, UnsupportedFormat
@@ -60,6 +61,7 @@ class Jsonl(Lines):
 
     Raises:
         InvalidArgument: ``partitions`` is another word.
+        WrongType: an option is not a text.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
@@ -78,8 +80,11 @@ class Jsonl(Lines):
     pack: str = ""
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        check_partitions(self.partitions)
+        """Check each option."""
+        with fields_of("sk.formats.Jsonl"):
+            check_partitions(self.partitions)
+            for name in ("field", "pack"):
+                checked_text(name, getattr(self, name))
 
     @property
     def decoding(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from seekable._arguments import checked_text, fields_of
 from seekable.errors import InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
 from seekable.formats.contract import Claim, check_partitions
@@ -34,6 +35,7 @@ class Text(Lines):
 
     Raises:
         InvalidArgument: ``partitions`` is another word.
+        WrongType: an option is not a text.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
@@ -49,8 +51,10 @@ class Text(Lines):
     column: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        check_partitions(self.partitions)
+        """Check each option."""
+        with fields_of("sk.formats.Text"):
+            check_partitions(self.partitions)
+            checked_text("column", self.column)
 
     @property
     def only_column(self) -> str | None:

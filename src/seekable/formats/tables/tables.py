@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_flag, repeated
+from seekable._arguments import checked_flag, checked_word, fields_of, repeated
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
@@ -267,6 +267,7 @@ class Tables(Format):
 
     Raises:
         InvalidArgument: ``partitions`` or ``kind`` is another word.
+        WrongType: ``strict`` is not a bool.
 
     Example:
         >>> import seekable as sk
@@ -282,11 +283,11 @@ class Tables(Format):
     kind: Literal["parquet", "arrow"] | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        check_partitions(self.partitions)
-        if self.kind not in (None, *_KINDS):
-            message = f"kind must be one of {', '.join(map(repr, _KINDS))}, or left out (got {self.kind!r})"
-            raise InvalidArgument(message)
+        """Check each option."""
+        with fields_of("sk.formats.Tables"):
+            checked_flag("strict", self.strict)
+            check_partitions(self.partitions)
+            checked_word("kind", self.kind, _KINDS)
 
     @property
     def name(self) -> str:

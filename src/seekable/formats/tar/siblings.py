@@ -519,7 +519,12 @@ def _lacking(
 
 
 def open_siblings(
-    sources: Mapping[str, Any], opening: Opening, given: Any, *, suffix: object, fills: bool
+    sources: Mapping[str, Any],
+    opening: Opening,
+    given: Any,
+    *,
+    suffix: str | Mapping[str, str] | None,
+    fills: bool,
 ) -> Siblings:
     """Return the node whose records have the fields of several archives.
 
@@ -563,20 +568,14 @@ def _checked_sides(sources: Mapping[Any, Any]) -> tuple[str, ...]:
     return tuple(sources)
 
 
-def _suffixes(names: tuple[str, ...], suffix: object) -> tuple[str, ...]:
+def _suffixes(names: tuple[str, ...], suffix: str | Mapping[str, str] | None) -> tuple[str, ...]:
     """Return the suffix of each side; a text is that of every side but the first."""
     if suffix is None:
         return ("",) * len(names)
-    by_name: Mapping[str, Any] = suffix if isinstance(suffix, Mapping) else dict.fromkeys(names[1:], suffix)
+    by_name = suffix if isinstance(suffix, Mapping) else dict.fromkeys(names[1:], suffix)
     if unknown := [name for name in by_name if name not in names]:
         message = f"suffix has {unknown[0]!r}, and the archives are {', '.join(map(repr, names))}"
         raise InvalidArgument(message)
-    for given in suffix.values() if isinstance(suffix, Mapping) else (suffix,):
-        if not isinstance(given, str) or not given:
-            message = (
-                f"suffix must be a text that is not empty, or a dict of those by archive (got {given!r})"
-            )
-            raise InvalidArgument(message)
     return tuple(by_name.get(name, "") for name in names)
 
 

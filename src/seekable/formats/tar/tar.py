@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from seekable._arguments import checked_flag
+from seekable._arguments import checked_flag, checked_word, fields_of
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument, SeekableError, TarWarning
+from seekable.errors import InvalidArgument, SeekableError, TarWarning, WrongType
 from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim, Format, check_partitions
 from seekable.formats.look import OtherTool
@@ -62,7 +62,8 @@ class Tar(Format):
         pairs: True if each two members are a payload and its manifest, as in a Shar of Lhotse.
 
     Raises:
-        InvalidArgument: ``partitions`` is another word.
+        InvalidArgument: an option is another word, or a suffix is empty.
+        WrongType: an option has another type.
 
     Example:
         >>> import seekable as sk
@@ -81,8 +82,15 @@ class Tar(Format):
     pairs: bool = False
 
     def __post_init__(self) -> None:
-        """Check the option of folders; the others are checked with the name of the format."""
-        check_partitions(self.partitions)
+        """Check each option."""
+        with fields_of("sk.formats.Tar"):
+            checked_word("group", self.group, ("key",))
+            checked_word("splitname", self.splitname, ("first", "last"))
+            checked_word("missing", self.missing, ("none",))
+            checked_flag("concatenated", self.concatenated)
+            _check_suffix(self.suffix)
+            check_partitions(self.partitions)
+            checked_flag("pairs", self.pairs)
 
     @property
     def name(self) -> str:
@@ -94,18 +102,8 @@ class Tar(Format):
         """Return the format with the options of a name besides its own.
 
         Raises:
-            InvalidArgument: the name has an unknown option, or an option of the value is wrong.
-            WrongType: ``concatenated`` is not a bool.
+            InvalidArgument: the name has an unknown option.
         """
-        for argument, given, known in (
-            ("group", self.group, ("key",)),
-            ("splitname", self.splitname, ("first", "last")),
-            ("missing", self.missing, ("none",)),
-        ):
-            if given is not None and given not in known:
-                message = f"{argument} must be {' or '.join(map(repr, known))}, or left out (got {given!r})"
-                raise InvalidArgument(message)
-        concatenated = checked_flag("concatenated", self.concatenated)
         _, *named = name.split("-")
         if unknown := [option for option in named if option not in OPTIONS]:
             message = f"format {name!r} has the unknown option {unknown[0]!r}; there are {', '.join(OPTIONS)}"
@@ -115,7 +113,7 @@ class Tar(Format):
             group="key" if "key" in named else self.group,
             splitname="last" if "last" in named else self.splitname,
             pairs=self.pairs or "pairs" in named,
-            concatenated=concatenated or "concatenated" in named,
+            concatenated=self.concatenated or "concatenated" in named,
         )
 
     @property
@@ -216,3 +214,17 @@ class Tar(Format):
             raise InvalidArgument(message)
         source: SampleSource = opening.records(claim)
         return source if claim.detail is None else claim.detail.kept(source)
+
+
+def _check_suffix(suffix: object) -> None:
+    """Check what is appended to the names of fields that several archives have.
+
+    Raises:
+        WrongType: it is neither a text nor a dict of texts.
+        InvalidArgument: a text is empty.
+    """
+    given = list(suffix.values()) if isinstance(suffix, Mapping) else [] if suffix is None else [suffix]
+    for text in given:
+        if not isinstance(text, str) or not text:
+            message = f"suffix must be a text that is not empty, or a dict of those by archive (got {text!r})"
+            raise InvalidArgument(message) if isinstance(text, str) else WrongType(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, fields_of
 from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
@@ -41,7 +41,8 @@ class Tokens(Format):
         partitions: ``"hive"`` if folders are columns; see ``Jsonl``.
 
     Raises:
-        InvalidArgument: ``partitions`` is another word.
+        InvalidArgument: ``dtype`` is none of tokens, an id is negative, or ``partitions`` is another word.
+        WrongType: an option has another type.
 
     Example:
         >>> import pathlib, tempfile, numpy as np, seekable as sk
@@ -60,8 +61,14 @@ class Tokens(Format):
     partitions: Hive | None = None
 
     def __post_init__(self) -> None:
-        """Check the option of folders; the others are checked with the name of the format."""
-        check_partitions(self.partitions)
+        """Check each option."""
+        with fields_of("sk.formats.Tokens"):
+            if self.dtype is not None:
+                checked_dtype(self.dtype)
+            for name in ("eos", "bos"):
+                if getattr(self, name) is not None:
+                    checked_count(name, getattr(self, name), least=0)
+            check_partitions(self.partitions)
 
     @property
     def name(self) -> str:
@@ -78,13 +85,12 @@ class Tokens(Format):
         """Return the format with the options of a name besides its own.
 
         Raises:
-            InvalidArgument: the name has an unknown option, or an option of the value is wrong.
-            WrongType: an option of the value is of the wrong type.
+            InvalidArgument: the name has an unknown option.
         """
         named = token_options(name)
         dtype = named.dtype if self.dtype is None else checked_dtype(self.dtype)
-        eos = named.eos if self.eos is None else checked_count("eos", self.eos, least=0)
-        bos = named.bos if self.bos is None else checked_count("bos", self.bos, least=0)
+        eos = named.eos if self.eos is None else int(self.eos)
+        bos = named.bos if self.bos is None else int(self.bos)
         return replace(self, dtype=dtype, eos=eos, bos=bos)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, checked_flag, fields_of
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import module_name
 
@@ -65,28 +65,33 @@ class LossMask:
 
     data-forager counts the other way round: its ``LossMaskGenerator`` gives 1 to tokens that are left out.
 
+    Args:
+        masked: the types of the parts that are left out of the loss.
+        eos: True if the token that ends a document is in the loss.
+
+    Raises:
+        WrongType: ``masked`` is a string or holds something else than strings, or ``eos`` is not a bool.
+
     Example:
         >>> LossMask(masked=("prompt",)).generate("prompt", 2), LossMask().generate("response", 3)
         ([0, 0], [1, 1, 1])
     """
 
     masked: tuple[str, ...] = ("system", "prompt")
-    """The types of the parts that are left out of the loss."""
-
     eos: bool = True
-    """True if the token that ends a document is in the loss."""
 
     def __post_init__(self) -> None:
-        """Check the types, and keep them as a tuple without repetitions.
+        """Check the types, and keep them as a tuple without repetitions."""
+        with fields_of("sk.LossMask"):
+            self._check()
 
-        Raises:
-            WrongType: ``masked`` is a string or holds something else than strings.
-        """
+    def _check(self) -> None:
         is_many = isinstance(self.masked, Iterable) and not isinstance(self.masked, str)
         masked = tuple(self.masked) if is_many else ()
         if not is_many or not all(isinstance(kind, str) for kind in masked):
             message = f"masked must be a tuple of types of parts, such as ('prompt',) (got {self.masked!r})"
             raise WrongType(message)
+        checked_flag("eos", self.eos)
         object.__setattr__(self, "masked", tuple(sorted(set(masked))))
 
     @property
