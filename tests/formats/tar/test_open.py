@@ -212,20 +212,6 @@ def test_archives_one_behind_the_other(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "error"),
-    [
-        ("group", "keys", InvalidArgument),
-        ("splitname", "middle", InvalidArgument),
-        ("missing", "zero", InvalidArgument),
-        ("concatenated", 1, WrongType),
-    ],
-)
-def test_wrong_options_are_refused(shards: Path, option: str, value: object, error: type[Exception]) -> None:
-    with pytest.raises(error, match=f"^{option} must be"):
-        sk.open(shards, format=sk.formats.Tar(**{option: value}))  # type: ignore[arg-type]  # that is tested
-
-
 @pytest.mark.parametrize("decode", ["gif89", {"gif": "text"}])
 def test_wrong_decoders_are_refused(shards: Path, decode: Any) -> None:
     with pytest.raises(InvalidArgument, match="decode"):
