@@ -54,7 +54,7 @@ def test_folders_become_columns(tmp_path: Path) -> None:
     output("export", "data", "out", "--partitions", "hive", cwd=tmp_path)
     assert list(sk.open(tmp_path / "out")) == [{"id": 1, "year": 2024}]
     assert (
-        b'partitions must be "hive"' in run("export", "data", "o", "--partitions", "x", cwd=tmp_path).stderr
+        b"partitions must be 'hive'" in run("export", "data", "o", "--partitions", "x", cwd=tmp_path).stderr
     )
 
 

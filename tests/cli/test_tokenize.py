@@ -97,7 +97,7 @@ def test_another_call_is_refused_unless_it_may_overwrite(
     [
         (["--tokenizer", "no.json"], 4, b"there is no tokenizer at 'no.json'"),
         (["--eos", "</s>"], 2, b"'</s>' is no single token"),
-        (["--engine", "fast"], 2, b"engine must be one of 'hf', 'tiktoken', 'gigatoken'"),
+        (["--engine", "fast"], 2, b"engine must be 'hf', 'tiktoken' or 'gigatoken'"),
         (["--dtype", "uint8"], 2, b"uint8 holds ids up to 255"),
         (["--column", "body"], 1, b"it has no column 'body'"),
         (["--workers", "0"], 2, b"jobs must be at least 1"),

@@ -414,7 +414,7 @@ def test_texts_of_files_decide_the_type(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     put(tmp_path / "y=1", "jsonl", [{"id": 1}])
-    with pytest.raises(sk.errors.InvalidArgument, match='partitions must be "hive"'):
+    with pytest.raises(sk.errors.InvalidArgument, match="partitions must be 'hive'"):
         sk.open(tmp_path, format=sk.formats.Tables(partitions="year"))  # type: ignore[arg-type]
     (tmp_path / "y=1" / "a.txt").write_text("a\n", encoding="utf-8")
     texts = str(tmp_path / "*" / "*.txt")

@@ -46,7 +46,7 @@ def test_a_method_that_writes_has_the_options_of_its_format(name: str) -> None:
 def test_methods_that_write_have_the_same_arguments_for_all_formats(name: str) -> None:
     common = inspect.signature(WriteMethods.write).parameters
     theirs = [each for each in arguments(getattr(WriteMethods, f"write_{name}")) if each.name in common]
-    left_out = {"format", "rows_per_file"} if name == "shar" else {"format"}
+    left_out = {"format", "rows_per_file"} if name in ("shar", "tokens") else {"format"}
     assert theirs == [each for each in arguments(WriteMethods.write) if each.name not in left_out]
 
 
@@ -73,7 +73,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", sorted({*WRITTEN} - {"shar"}))
 def test_a_format_is_named_or_has_a_method(name: str, kind: str, tmp_path: Path) -> None:
     named = made(kind, name).write(tmp_path / "named", name, rows_per_file=3, jobs=1)
-    by_method = getattr(made(kind, name), f"write_{name}")(tmp_path / "method", rows_per_file=3, jobs=1)
+    size = {"store": sk.formats.TokenStore(rows_per_file=3)} if name == "tokens" else {"rows_per_file": 3}
+    by_method = getattr(made(kind, name), f"write_{name}")(tmp_path / "method", **size, jobs=1)
     assert contents(tmp_path / "named") == contents(tmp_path / "method")
     assert (named.rows, named.bytes) == (by_method.rows, by_method.bytes) == (7, named.bytes)
     assert len(named.paths) == 3
@@ -130,6 +131,8 @@ def test_shards_have_the_size_of_their_format(tmp_path: Path) -> None:
     cuts = sk.from_sequence(rows)
     assert len(cuts.write(tmp_path / "own", form, jobs=1).paths) == 3
     assert len(cuts.write(tmp_path / "given", form, rows_per_file=5, jobs=1).paths) == 1
+    store = sk.formats.Tokens.writer(store=sk.formats.TokenStore(rows_per_file=3))
+    assert len(records().write(tmp_path / "store", store, jobs=1).paths) == 3
 
 
 def test_what_is_no_format_is_refused(tmp_path: Path) -> None:

@@ -271,12 +271,6 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
         ({"a": {"b": "c"}}, {}, sk.errors.WrongType, "a list of those; got {'b': 'c'}"),
         (
             {"a": "a/*.tar"},
-            {"format": sk.formats.Tar(suffix="")},
-            sk.errors.InvalidArgument,
-            "suffix must be a text",
-        ),
-        (
-            {"a": "a/*.tar"},
             {"format": sk.formats.Tar(suffix={"x": "_"})},
             sk.errors.InvalidArgument,
             "suffix has 'x'",

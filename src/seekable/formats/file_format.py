@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["Ending", "FileFormat", "Origin", "Preview", "TracedRecords", "UnwritableRecord"]
+__all__ = ["USUAL_ROWS", "Ending", "FileFormat", "Origin", "Preview", "TracedRecords", "UnwritableRecord"]
+
+USUAL_ROWS = 100_000
+"""The records of a file, where neither the call nor the format says how many."""
 
 
 class Preview(Protocol):
@@ -138,7 +141,7 @@ class FileFormat(ABC):
     @property
     def rows_per_file(self) -> int:
         """The number of records of a file of a folder, where the call that writes them does not say it."""
-        return 100_000
+        return USUAL_ROWS
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -501,7 +501,6 @@ class WriteMethods(ABC):
         return self.write(
             folder,
             form,
-            rows_per_file=None if store is None else store.rows_per_file,
             resume=resume,
             overwrite=overwrite,
             check_code=check_code,

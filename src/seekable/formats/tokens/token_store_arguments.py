@@ -163,12 +163,13 @@ def tokens(
         forager=False,
         megatron=how.idx,
     )
-    return tokens_of(
+    form = tokens_of(
         made,
         AskedTypes(None if how.dtype is None else made.dtype, tuple(sorted(columns.items()))),
         idx=how.idx,
         given={"key": column} if tokenizer is None else {"column": column},
     )
+    return form if how.rows_per_file is None else replace(form, rows=how.rows_per_file)
 
 
 def checked_store(store: object) -> TokenStore:

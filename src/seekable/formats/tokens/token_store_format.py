@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.file_format import FileFormat, TracedRecords, UnwritableRecord
+from seekable.formats.file_format import USUAL_ROWS, FileFormat, TracedRecords, UnwritableRecord
 from seekable.formats.tokens.families.indexed_dataset import MOST_INDEXED, index_bytes
 from seekable.formats.tokens.token_store import (
     EDGE_BYTES,
@@ -378,8 +378,16 @@ class TokenStoreFormat(FileFormat):
     compared: dict[str, Any] | None = None
     """The result of the comparison of the engine with another one; None if none was required."""
 
+    rows: int = USUAL_ROWS
+    """The records of a part, where the call that writes says nothing else."""
+
     name: ClassVar[str] = "tokens"
     takes_origins: ClassVar[bool] = True
+
+    @property
+    def rows_per_file(self) -> int:
+        """The records of a part."""
+        return self.rows
 
     @property
     def layout(self) -> StoreLayout:
