@@ -31,9 +31,7 @@ PACKS: list[dict[str, Any]] = [
 def test_pieces_of_a_batch_are_those_of_its_samples(given: dict[str, Any]) -> None:
     given = gathered(**given)
     packed = DOCUMENTS.pack(8, seed=3, align=["weight"], jobs=1, **given)
-    short = DOCUMENTS.pack(
-        8, seed=3, columns=["tokens", "cu_seqlens", "max_seqlen"], jobs=1, **gathered(**given)
-    )
+    short = DOCUMENTS.pack(8, seed=3, columns=["tokens", "cu_seqlens", "max_seqlen"], jobs=1, **given)
     varlen = sk.collate.varlen(pad_documents=30)
     whole, by_ends = (sk.Loader(ds, batch_size=3, collate=varlen) for ds in (packed, short))
     start = 0
