@@ -91,14 +91,14 @@ def _single(data: Data) -> Iterator[Row]:
 def _epoch(data: Data) -> Iterator[Row]:
     mixed = _mixed(data)
     count = len(mixed)
-    plans = [mixed.plan(positions) for positions in _blocks(count)]
+    plans = [mixed._node.plan(positions) for positions in _blocks(count)]
     mapped = mixed.map(text)
     loader = sk.Loader(mapped, batch_size=BATCH, collate=list, prefetch=0)
     jobs: Jobs = {
         "slice and decode": partial(floors.decoded_in_batches, spans_of(mixed, np.arange(count)), BATCH),
         "reads by file, back in order": lambda: _read(plans),
-        "order and offsets": lambda: _read(mixed.plan(positions) for positions in _blocks(count)),
-        "map": lambda: _read(mapped.plan(positions) for positions in _blocks(count)),
+        "order and offsets": lambda: _read(mixed._node.plan(positions) for positions in _blocks(count)),
+        "map": lambda: _read(mapped._node.plan(positions) for positions in _blocks(count)),
         "loader": partial(_drain, loader),
     }
     yield from _layers("epoch of a loader", jobs, count=count, data=data)

@@ -121,7 +121,7 @@ def _compared(name: str, times: Race, opponent: Away, key: str, target: Target, 
 
 def _bounds(ds: sk.Dataset) -> NDArray[np.int64]:
     """Return where the records of a dataset over one file begin and end, in its order."""
-    places = ds.plan(np.arange(len(ds))).locate()
+    places = ds._node.plan(np.arange(len(ds))).locate()
     return np.array([(place.offset, place.offset + place.length) for place in places])
 
 

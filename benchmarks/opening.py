@@ -67,7 +67,7 @@ def main(folder: str, holder: str | None = None) -> None:
     ds = opener(folder, format=chosen)
     took = time.perf_counter() - began
     grown = _private() - before
-    assert ds.size
+    assert ds._node.size
     print(json.dumps({"ms": took * 1e3, "mb": grown / 1e6}))
 
 

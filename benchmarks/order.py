@@ -72,8 +72,8 @@ def _randomness(data: Data) -> Row:
     plain, random = source.map(same), source.map(same_randomly, rng=True, seed=0)
     positions = np.arange(len(source))
     contestants = {
-        "plain": Contestant(lambda: plain.fetch(positions), count=len(source)),
-        "random": Contestant(lambda: random.fetch(positions), count=len(source)),
+        "plain": Contestant(lambda: plain._node.fetch(positions), count=len(source)),
+        "random": Contestant(lambda: random._node.fetch(positions), count=len(source)),
     }
     times = race(contestants, rounds=data.sizes.rounds)
     added = times.median("random") - times.median("plain")
@@ -98,7 +98,7 @@ def _permute_blocks() -> None:
 
 def _plan_blocks(ds: sk.Dataset) -> None:
     for start, stop in itertools.pairwise(range(0, _AT_ONCE * (_BLOCKS + 1), _AT_ONCE)):
-        ds.plan(np.arange(start, stop))
+        ds._node.plan(np.arange(start, stop))
 
 
 def _permute_singly() -> None:

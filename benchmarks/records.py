@@ -69,7 +69,7 @@ def _one_field(data: Data) -> Iterator[Row]:
 
 def spans_of(ds: sk.Dataset, positions: np.ndarray[Any, np.dtype[np.int64]]) -> list[Span]:
     """Return where the records at some positions of a dataset lie, in files that are mapped."""
-    places = ds.plan(positions).locate()
+    places = ds._node.plan(positions).locate()
     views = {path: floors.mapped(path) for path in {place.path for place in places}}
     return [(views[place.path], place.offset, place.offset + place.length) for place in places]
 

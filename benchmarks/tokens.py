@@ -137,7 +137,7 @@ def _plan(prefix: str, rounds: int) -> Row:
 
 
 def _order_of_lengths(prefix: str, rounds: int) -> Row:
-    lengths = np.array(sk.open(f"megatron:{prefix}").lengths)
+    lengths = np.array(sk.formats.token_lengths(sk.open(f"megatron:{prefix}")))
     job = Contestant(lambda: length_order(lengths), count=len(lengths))
     took = race({"ours": job}, rounds=rounds).median("ours") * 1e9
     return absolute("documents ordered by length", took, "ns a document", Target("at most", 100))

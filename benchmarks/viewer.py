@@ -165,19 +165,19 @@ def _mixtures(client: Client) -> Iterator[Row]:
 
 
 def _facts(corpus: sk.Dataset, long: sk.Dataset) -> Iterator[Row]:
-    count = corpus.size or 0
-    seconds = _seconds(length_histogram(corpus.node))
+    count = corpus._node.size or 0
+    seconds = _seconds(length_histogram(corpus._node))
     yield absolute(f"viewer: lengths of {count:,} rows", seconds, "s", Target("at most", 0.4))
     for sample, most in ((1_000, 30), (10_000, 150), (100_000, 1_000)):
-        taken = statistics.median(_seconds(statistics_of(corpus.node, n=sample)) for _ in range(3))
+        taken = statistics.median(_seconds(statistics_of(corpus._node, n=sample)) for _ in range(3))
         name = f"viewer: statistics of {sample:,} rows"
         yield absolute(name, 1e3 * taken, "ms", Target("at most", most))
-    searched = search_all(corpus.node, _ABSENT)
+    searched = search_all(corpus._node, _ABSENT)
     began = time.perf_counter()
     *_, found = searched
     rate = found.of / (time.perf_counter() - began) / 1e9
     yield absolute("viewer: search of everything", rate, "GB/s", Target("at least", 0.8))
-    node, positions = long.shuffle(seed=1).node, np.arange(_BATCH)
+    node, positions = long.shuffle(seed=1)._node, np.arange(_BATCH)
     among = usual(node, [0])
     taken = statistics.median(_seconds(odd(node, positions, among, steps=0)) for _ in range(5))
     yield absolute(

@@ -192,7 +192,7 @@ ASKED: dict[str, dict[str, Work]] = {
     "packing": {
         "pack": lambda sk, folder: _lines(sk, folder).pack(4, seed=1),
         "windows": lambda sk, folder: _lines(sk, folder).windows(4),
-        "lengths": lambda sk, folder: _lines(sk, folder).lengths,
+        "lengths": lambda sk, folder: sk.formats.token_lengths(_lines(sk, folder)),
         "pipeline file": lambda sk, folder: sk.load_pipeline(f"{folder}/packed.json"),
     },
     "remote": {

@@ -114,13 +114,13 @@ def mixed(n: int) -> sk.Dataset:
 
 def blended(n: int) -> sk.Dataset:
     """Blend two sources of which not all is drawn."""
-    return sk.Dataset(MegatronBlend((shuffled(n, "a").node, numbers(n, "b").node), (0.7, 0.3), n))
+    return sk.Dataset(MegatronBlend((shuffled(n, "a")._node, numbers(n, "b")._node), (0.7, 0.3), n))
 
 
 def blended_exhaustively(n: int) -> sk.Dataset:
     """Blend all of two sources, or of one if there is one record."""
     sizes = [n - n // 3, n // 3] if n > 1 else [n]
-    parts = tuple(shuffled(size, f"part{number}").node for number, size in enumerate(sizes))
+    parts = tuple(shuffled(size, f"part{number}")._node for number, size in enumerate(sizes))
     return sk.Dataset(MegatronBlend(parts, None, n))
 
 
@@ -275,7 +275,7 @@ def unified(n: int, folder: Path) -> sk.Dataset:
         (folder / name).mkdir(exist_ok=True)
         parts.append(build(part, folder / name))
     together = sk.concat(parts, columns="union").shuffle(seed=2)
-    return together.map_columns({"*": {"n": "m"}}, missing="none", columns="union")
+    return together.rename({"*": {"n": "m"}}, missing="none", columns="union")
 
 
 def dicts(n: int, version: str = "dicts") -> sk.Dataset:
@@ -289,7 +289,7 @@ def steady_dicts(n: int, version: str = "dicts") -> sk.Dataset:
 
 
 def as_file_says(n: int, folder: Path) -> sk.Dataset:
-    return from_files(n, folder).map_columns({"a.*": {"text": "body"}, "*": {"id": "number"}})
+    return from_files(n, folder).rename({"a.*": {"text": "body"}, "*": {"id": "number"}})
 
 
 def length_of_text(record: dict[str, str]) -> int:
@@ -314,18 +314,18 @@ def from_tokens(n: int, folder: Path, **options: Any) -> sk.Dataset:
 
 
 BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
-    Alias: [lambda n, _: dicts(n).alias("body", "text")],
+    Alias: [lambda n, _: dicts(n).rename({"text": "body"}, keep=True)],
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
     Cast: [lambda n, _: dicts(n).cast({"id": str, "n": "float32"})],
     Computed: [
-        lambda n, _: dicts(n).alias("length", length_of_text),
-        lambda n, _: dicts(n).alias("length", lengths_of_texts, size=7),
+        lambda n, _: dicts(n).map(length_of_text, column="length"),
+        lambda n, _: dicts(n).map_batches(lengths_of_texts, size=7, column="length"),
     ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     Continued: [lambda n, _: continued(n), lambda n, _: continued_in_lanes(n)],
     Partitions: [from_folders, lines_from_folders],
-    PlaceholderMap: [lambda n, _: sk.Dataset(rebuild(numbers(n).map(squared).node.describe(None)))],
-    PlaceholderSource: [lambda n, _: sk.Dataset(rebuild(numbers(n).node.describe(None)))],
+    PlaceholderMap: [lambda n, _: sk.Dataset(rebuild(numbers(n).map(squared)._node.describe(None)))],
+    PlaceholderSource: [lambda n, _: sk.Dataset(rebuild(numbers(n)._node.describe(None)))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files, from_compressed, from_csv, from_script, from_archives],
@@ -413,16 +413,16 @@ def continued(n: int) -> sk.Dataset:
     """The second half of an older order first, and before it a row that was in flight."""
     rows = [StridedRange(0, min(1, n)), StridedRange(n // 2, n - n // 2)] if n else []
     segments = tuple(OldSegment(0, some) for some in rows)
-    return sk.Dataset(Continued((numbers(n).node,), shuffled(n).node, segments, Remaining((), n // 2), n))
+    return sk.Dataset(Continued((numbers(n)._node,), shuffled(n)._node, segments, Remaining((), n // 2), n))
 
 
 def continued_in_lanes(n: int) -> sk.Dataset:
     """Two older orders of which lanes have drawn unequally much, in place of one of which others have."""
     left = Remaining.after(0, [n // 9, n // 5, n // 7])
     pieces = [OldSegment(slot, rows) for slot in range(2) for rows in left.before(n)]
-    olds = numbers(n).interleave(lanes=3).node, shuffled(n).interleave(lanes=3).node
+    olds = numbers(n).interleave(lanes=3)._node, shuffled(n).interleave(lanes=3)._node
     axis = Remaining.after(0, [n // 8, n // 300])
-    return sk.Dataset(Continued(olds, shuffled(n).node, tuple(pieces), axis, 3 * n))
+    return sk.Dataset(Continued(olds, shuffled(n)._node, tuple(pieces), axis, 3 * n))
 
 
 def flattened(n: int, save: Path | None = None) -> sk.Dataset:
@@ -503,7 +503,7 @@ def test_the_walk_finds_a_new_class() -> None:
 @pytest.mark.parametrize(("kind", "number", "n"), thrift.sample(CASES, of=4))
 def test_builders_make_what_they_are_asked_for(kind: type[Node], number: int, n: int, tmp_path: Path) -> None:
     made = BUILDERS[kind][number](n, tmp_path)
-    assert type(made.node) is kind
+    assert type(made._node) is kind
     # A mixture ends with the source that ends first, so it may be longer or shorter than asked for.
     assert len(made) == {"mix": len(made), "repeat": 2 * n}.get(kind.kind, n)
     assert bool(made) == bool(n)
@@ -521,7 +521,7 @@ def test_three_epochs_resume_exactly_at_every_cut(
     kind: type[Node], number: int, n: int, tmp_path: Path
 ) -> None:
     dataset = BUILDERS[kind][number](n, tmp_path)
-    assert type(dataset.node) is kind
+    assert type(dataset._node) is kind
     check_every_cut(lambda: loader_of(dataset, batch=BATCH if n > 1 else 1))
 
 

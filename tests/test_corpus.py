@@ -132,7 +132,7 @@ def test_a_pipeline_that_is_built_again_is_saved_as_it_was(name: str, root: Path
 def test_an_order_is_rebuilt_from_its_description(name: str) -> None:
     recorded = read_document("nodes")[name]
     _, build = nodes.CASES[name]
-    description = build(nodes.Parts(None)).node.describe(None)  # type: ignore[arg-type]  # no file is read
+    description = build(nodes.Parts(None))._node.describe(None)  # type: ignore[arg-type]  # no file is read
     assert rebuild(description).fingerprint == recorded["fingerprint"]
     assert as_text(rebuild(description).describe(None)) == as_text(description)
 

@@ -93,7 +93,11 @@ def of_kept_rows(folder: Path) -> sk.Dataset:
 def of_tables(folder: Path) -> sk.Dataset:
     (folder / "a.parquet").write_bytes(zlib.decompress(base64.b85decode(PARQUET)))
     ds = sk.open(folder, columns=["text", "id"], decode="numpy").cast({"id": "float32"})
-    ds = ds.filter(where=[("id", ">=", 2)]).alias("length", lengths, size=4).rename({"text": "body"})
+    ds = (
+        ds.filter(where=[("id", ">=", 2)])
+        .map_batches(lengths, size=4, column="length")
+        .rename({"text": "body"})
+    )
     return ds.fill({"body": ""}).source_column("file", row="row", relative=True)
 
 

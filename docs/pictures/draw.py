@@ -37,15 +37,15 @@ def positions() -> Sheet:
     sheet = Sheet(
         "Positions, rows and epochs",
         "Fifteen positions of a dataset of five records: three epochs. The dataset gives rows 0 to 4 in each "
-        f"epoch; shuffled, it gives {shuffled.fetch(np.arange(count))}.",
+        f"epoch; shuffled, it gives {shuffled._node.fetch(np.arange(count))}.",
         width=WIDTH,
         height=150,
     )
     size = 36
     for y, name, rows in (
         (30, "position", None),
-        (66, "row of ds", ds.fetch(np.arange(count))),
-        (102, "ds.shuffle(seed=2)", shuffled.fetch(np.arange(count))),
+        (66, "row of ds", ds._node.fetch(np.arange(count))),
+        (102, "ds.shuffle(seed=2)", shuffled._node.fetch(np.arange(count))),
     ):
         sheet.text(12, y + 20, name)
         for position in range(count):
@@ -87,7 +87,7 @@ def shuffles() -> Sheet:
         sheet.text(x + side / 2, 24, name, anchor="middle", kind="bold")
         sheet.line((x, y), (x + side, y), (x + side, y + side), (x, y + side), (x, y))
         scale = side / len(ds)
-        rows = zip(at.tolist(), view.fetch(at), strict=True)
+        rows = zip(at.tolist(), view._node.fetch(at), strict=True)
         sheet.dots((x + round(p * scale, 1), y + round(row * scale, 1)) for p, row in rows)
         sheet.text(x + side / 2, y + side + 20, "position", anchor="middle", kind="small")
     sheet.text(12, 40, "row", kind="small")
@@ -167,7 +167,7 @@ def mixture() -> Sheet:
     share, block, blocks, many = 0.3, 64, 3, 1280
     sources = {"web": sk.from_sequence([0] * 10_000), "code": sk.from_sequence([1] * 10_000)}
     ds = sk.mix(sources, weights={"web": 0.7, "code": share}, seed=0)
-    drawn = np.array(ds.fetch(np.arange(many)))
+    drawn = np.array(ds._node.fetch(np.arange(many)))
     counts = [int(drawn[i * block : (i + 1) * block].sum()) for i in range(blocks)]
     sheet = Sheet(
         "The draws of a mixture",

@@ -47,7 +47,7 @@ def main(folder: str) -> None:
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         spike = make_run()
-        row = (sk.open("docs").size or 0) - 1 - STRANGE
+        row = (sk.open("docs")._node.size or 0) - 1 - STRANGE
         log = read_loss_log("train.jsonl")
         targets = {"docs": sk.open("docs"), "code": sk.open("code"), "train": OpenPipeline(loader())}
         server = Server(opened_of({**targets, "checkpoints": "checkpoints"}, log=log), port=0)

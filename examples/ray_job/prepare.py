@@ -38,7 +38,7 @@ def main() -> None:
             executor=executor,
             store=sk.formats.TokenStore(rows_per_file=ROWS),
         )
-    print(f"{len(documents):,} documents, {documents.lengths.sum():,} tokens")
+    print(f"{len(documents):,} documents, {sk.formats.token_lengths(documents).sum():,} tokens")
 
 
 if __name__ == "__main__":

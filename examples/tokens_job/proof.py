@@ -126,7 +126,7 @@ def count(steps: list[Step], folder: str) -> Count:
     """
     source = sk.open(folder)
     itemsize = source[0]["tokens"].itemsize
-    total = int(source.lengths.sum())
+    total = int(sk.formats.token_lengths(source).sum())
     paths = sorted(glob.glob(glob.escape(folder) + "/*.bin"))
     starts = np.cumsum([0, *(os.path.getsize(path) // itemsize for path in paths)])
     first = {os.path.realpath(path): int(start) for path, start in zip(paths, starts, strict=False)}

@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lengths(folder: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.asarray(sk.open(folder / "tokens").lengths)
+    return sk.formats.token_lengths(sk.open(folder / "tokens"))
 
 
 def cut_in_natural_order(sizes: np.ndarray[Any, Any], length: int) -> int:

@@ -100,7 +100,7 @@ def known(ds: sk.Dataset) -> dict[str, Any]:
     """Return all that is written down of a dataset over files."""
     return {
         "fingerprint": ds.fingerprint,
-        "description": ds.node.describe(None),
+        "description": ds._node.describe(None),
         "records": len(ds),
         "head": [plain(ds[row]) for row in range(min(_HEAD, len(ds)))],
         "last": plain(ds[-1]),

@@ -78,11 +78,13 @@ def _siblings(parts: Parts) -> sk.Dataset:
 
 
 NODES: dict[str, list[Builder]] = {
-    "alias": [lambda parts: parts.lines.alias("body", "text")],
+    "alias": [lambda parts: parts.lines.rename({"text": "body"}, keep=True)],
     "batch": [lambda _: NUMBERS.shuffle(seed=5).batch(3)],
     "continued": [lambda _: NUMBERS.shuffle(seed=7), lambda parts: parts.lines.shuffle(2, window=1, lanes=2)],
     "cast": [lambda parts: parts.tables.cast({"id": "float32", "text": str})],
-    "computed": [lambda parts: parts.lines.alias("length", functions.lengths, size=4, version=2)],
+    "computed": [
+        lambda parts: parts.lines.map_batches(functions.lengths, size=4, column="length", version=2)
+    ],
     "concat": [lambda parts: sk.concat([parts.lines, parts.tables.shuffle(seed=1)])],
     "described": [lambda _: NUMBERS],
     "described_map": [lambda _: NUMBERS.map(functions.doubled)],
@@ -125,11 +127,11 @@ NODES: dict[str, list[Builder]] = {
     ],
     "map_batches": [lambda _: NUMBERS.map_batches(functions.all_doubled, size=5, version=7)],
     "map_columns": [
-        lambda parts: parts.lines.map_columns({"a1*": {"text": "body"}, "*": {"id": "n"}}, missing="none"),
+        lambda parts: parts.lines.rename({"a1*": {"text": "body"}, "*": {"id": "n"}}, missing="none"),
     ],
     "megatron_blend": [
-        lambda _: sk.Dataset(MegatronBlend((NUMBERS.shuffle(seed=5).node, OTHERS.node), (0.7, 0.3), 10)),
-        lambda _: sk.Dataset(MegatronBlend((NUMBERS.node, OTHERS.node), None, 21)),
+        lambda _: sk.Dataset(MegatronBlend((NUMBERS.shuffle(seed=5)._node, OTHERS._node), (0.7, 0.3), 10)),
+        lambda _: sk.Dataset(MegatronBlend((NUMBERS._node, OTHERS._node), None, 21)),
     ],
     "mix": [
         lambda parts: sk.mix(
@@ -202,7 +204,7 @@ NODES: dict[str, list[Builder]] = {
         lambda parts: parts.open("token-store"),
     ],
     "unify_columns": [
-        lambda parts: sk.concat([parts.lines, parts.tables], columns="union").map_columns(
+        lambda parts: sk.concat([parts.lines, parts.tables], columns="union").rename(
             {"*": {"text": "body"}}, missing="none", columns="union"
         ),
     ],

@@ -33,7 +33,7 @@ def endless(n: int = 10) -> sk.Dataset:
 
 def flow(dataset: sk.Dataset, count: int, start: int = 0) -> list[Any]:
     """Return records by position, over the ends of epochs."""
-    return dataset.fetch(np.arange(start, start + count))
+    return dataset._node.fetch(np.arange(start, start + count))
 
 
 def split_of(n: int, shares: list[float], seed: int = 0, *, stable: bool = False) -> list[sk.Dataset]:
@@ -43,7 +43,7 @@ def split_of(n: int, shares: list[float], seed: int = 0, *, stable: bool = False
 
 def rows_of(part: sk.Dataset) -> NDArray[np.int64]:
     """Return the rows of a part of ``numbers``, without making records of them."""
-    return part.plan(np.arange(len(part))).origins().rows
+    return part._node.plan(np.arange(len(part))).origins().rows
 
 
 def row(number: int) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def fixed_shuffle(below: Graph, seed: int) -> Graph:
 
 def windowed(below: Graph, seed: int, window: int, lanes: int, *, fixed: bool) -> Graph:
     """Blocks are those that the node itself tells of; tests/dataset/test_blocks.py has them."""
-    edges = below.dataset.node.blocks.tolist()
+    edges = below.dataset._node.blocks.tolist()
 
     def epochs(number: int) -> list[Item]:
         key = derive(kind_key("windowed_shuffle"), seed, 0 if fixed else number)

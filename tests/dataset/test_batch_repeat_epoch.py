@@ -51,7 +51,7 @@ def test_repeat_is_epochs_one_after_another(n: int, times: int) -> None:
 def test_every_epoch_of_a_view_is_the_same() -> None:
     ds = numbers(9).shuffle(seed=1)
     view = ds.epoch(3)
-    assert view.steady
+    assert view._node.steady
     assert flow(view, 27) == flow(ds, 9, start=27) * 3
     assert list(view.epoch(5)) == list(view)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @given(graphs())
 def test_blocks_are_runs_of_all_rows(graph: Graph) -> None:
-    edges = graph.dataset.node.blocks.tolist()
+    edges = graph.dataset._node.blocks.tolist()
     assert edges[0] == 0
     assert edges[-1] == graph.size
     assert all(a < b for a, b in pairwise(edges))
@@ -31,7 +31,7 @@ def test_blocks_are_runs_of_all_rows(graph: Graph) -> None:
 
 def read(dataset: sk.Dataset, wide: int = 1024) -> list[set[Any]]:
     """Return for each block of a dataset of numbers the blocks of the source that it is of."""
-    return [{record // wide for record in dataset[a:b]} for a, b in pairwise(dataset.node.blocks.tolist())]
+    return [{record // wide for record in dataset[a:b]} for a, b in pairwise(dataset._node.blocks.tolist())]
 
 
 def kept(dataset: sk.Dataset) -> None:
@@ -42,14 +42,14 @@ def kept(dataset: sk.Dataset) -> None:
 
 
 def test_a_source_has_runs_of_1024_rows() -> None:
-    assert numbers(2500).node.blocks.tolist() == [0, 1024, 2048, 2500]
-    assert numbers(0).node.blocks.tolist() == [0]
+    assert numbers(2500)._node.blocks.tolist() == [0, 1024, 2048, 2500]
+    assert numbers(0)._node.blocks.tolist() == [0]
 
 
 def test_blocks_do_not_cross_files(tmp_path: Path) -> None:
     for name, count in (("a", 1500), ("b", 0), ("c", 3), ("d", 1024)):
         (tmp_path / f"{name}.jsonl").write_text("{}\n" * count)
-    assert sk.open(tmp_path).node.blocks.tolist() == [0, 1024, 1500, 1503, 2527]
+    assert sk.open(tmp_path)._node.blocks.tolist() == [0, 1024, 1500, 1503, 2527]
 
 
 def test_nodes_that_keep_rows_beside_each_other_keep_blocks() -> None:
@@ -65,7 +65,7 @@ def test_nodes_that_keep_rows_beside_each_other_keep_blocks() -> None:
     kept(source.epoch(3))
     kept(source.split({"a": 0.3, "b": 0.7}, seed=1)["a"])
     kept(source.select(np.arange(0, 5000, 11)))
-    assert source.repeat(2).node.blocks.tolist() == [
+    assert source.repeat(2)._node.blocks.tolist() == [
         0,
         1024,
         2048,
@@ -78,9 +78,9 @@ def test_nodes_that_keep_rows_beside_each_other_keep_blocks() -> None:
         9096,
         10000,
     ]
-    assert source.batch(100).node.blocks.tolist() == [0, 11, 21, 31, 41, 50]
-    assert sk.zip([source, source.map(abs)]).node.blocks.tolist() == source.node.blocks.tolist()
-    assert sk.concat([numbers(1030), numbers(3)]).node.blocks.tolist() == [0, 1024, 1030, 1033]
+    assert source.batch(100)._node.blocks.tolist() == [0, 11, 21, 31, 41, 50]
+    assert sk.zip([source, source.map(abs)])._node.blocks.tolist() == source._node.blocks.tolist()
+    assert sk.concat([numbers(1030), numbers(3)])._node.blocks.tolist() == [0, 1024, 1030, 1033]
 
 
 def test_nodes_that_tear_rows_apart_have_runs_of_1024() -> None:
@@ -93,9 +93,9 @@ def test_nodes_that_tear_rows_apart_have_runs_of_1024() -> None:
         source.select([*range(700, 1400), *range(700)]),
         sk.mix([source, source], weights=[1, 1], seed=0).take(1400),
     ):
-        assert dataset.node.blocks.tolist() == [0, 1024, 1400]
+        assert dataset._node.blocks.tolist() == [0, 1024, 1400]
     with pytest.raises(sk.errors.EndlessDataset):
-        _ = endless().node.blocks
+        _ = endless()._node.blocks
 
 
 def test_a_split_part_has_blocks_with_all_its_rows() -> None:
@@ -164,7 +164,7 @@ def test_more_ranks_read_fewer_blocks_each(tmp_path: Path, *, mixed: bool) -> No
     for world in sample((1, 2, 4, 8), of=2):
         counts = []
         for rank in range(world):
-            found = ds.plan(np.arange(rank, len(ds), world)).origins()
+            found = ds._node.plan(np.arange(rank, len(ds), world)).origins()
             counts.append(len(np.unique(found.files << 32 | found.rows // 1024)))
         read[world] = max(counts)
     assert read[1] == 64

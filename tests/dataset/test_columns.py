@@ -107,15 +107,21 @@ def steps(draw: st.DrawFn, columns: tuple[str, ...]) -> Step:  # noqa: PLR0911 -
             old = draw(one)
             grown = columns if name in columns else (*columns, name)
             return Step(
-                f"alias {name} {old}", lambda ds: ds.alias(name, old), lambda r: {**r, name: r[old]}, grown
+                f"second name {name} of {old}",
+                lambda ds: ds.rename({old: name}, keep=True),
+                lambda r: {**r, name: r[old]},
+                grown,
             )
         case 4:
             grown = columns if name in columns else (*columns, name)
             size = draw(st.sampled_from([None, 3]))
-            fn = sorted_text if size is None else sorted_texts
             return Step(
                 f"computed {name} {size}",
-                lambda ds: ds.alias(name, fn, size=size),
+                lambda ds: (
+                    ds.map(sorted_text, column=name)
+                    if size is None
+                    else ds.map_batches(sorted_texts, size=size, column=name)
+                ),
                 lambda r: {**r, name: sorted_text(r)},
                 grown,
             )
@@ -137,7 +143,7 @@ def steps(draw: st.DrawFn, columns: tuple[str, ...]) -> Step:  # noqa: PLR0911 -
                 columns,
             )
         case _:
-            return Step("as it is", lambda ds: ds.map_columns({"nothing": {"a": "z"}}), dict, columns)
+            return Step("as it is", lambda ds: ds.rename({"nothing": {"a": "z"}}), dict, columns)
 
 
 @st.composite
@@ -176,9 +182,9 @@ def test_any_pipeline_makes_what_the_model_makes(
     assert [dataset[row] for row in range(len(model))] == model
     assert [tuple(record) for record in dataset] == [tuple(record) for record in model]
     only = frozenset(data.draw(st.sets(st.sampled_from(columns))))
-    narrowed = sk.Dataset(dataset.node.narrowed(only))
+    narrowed = sk.Dataset(dataset._node.narrowed(only))
     assert narrowed.fingerprint == dataset.fingerprint
-    assert narrowed.node.describe(None) == dataset.node.describe(None)
+    assert narrowed._node.describe(None) == dataset._node.describe(None)
     wanted = [{name: record[name] for name in only} for record in model]
     assert [{name: record[name] for name in only} for record in narrowed] == wanted
     assert [{name: narrowed[row][name] for name in only} for row in range(len(model))] == wanted
@@ -206,7 +212,7 @@ def test_any_pipeline_makes_what_the_model_makes(
 def test_conditions_see_the_columns_as_they_are_called_now(
     sources: dict[str, sk.Dataset], kind: str, where: Any, passes: Callable[[Record], bool]
 ) -> None:
-    ds = sources[kind].rename({"a": "key", "b": "text"}).alias("half", "c").drop_columns(["d"])
+    ds = sources[kind].rename({"a": "key", "b": "text"}).rename({"c": "half"}, keep=True).drop_columns(["d"])
     found = [record["key"] for record in ds.filter(where=where)]
     assert found == [record["a"] for record in RECORDS if passes(record)]
     assert [record["key"] for record in ds.map(dict).filter(where=where)] == found
@@ -227,7 +233,7 @@ def test_keys_find_records_through_columns_and_joins(tmp_path: Path) -> None:
 
 
 def needed(dataset: sk.Dataset) -> set[frozenset[str] | None]:
-    return {leaf.needed for leaf in leaves(dataset.node) if isinstance(leaf, TableSource)}
+    return {leaf.needed for leaf in leaves(dataset._node) if isinstance(leaf, TableSource)}
 
 
 @pytest.mark.parametrize(
@@ -237,13 +243,13 @@ def needed(dataset: sk.Dataset) -> set[frozenset[str] | None]:
         (lambda ds: ds.drop_columns(["d", "c"]), {"a", "b"}),
         (lambda ds: ds.rename({"b": "text"}).select_columns(["text"]), {"b"}),
         (lambda ds: ds.rename({"a": "b", "b": "a"}).select_columns(["a"]), {"b"}),
-        (lambda ds: ds.alias("e", "c").cast({"a": str}).select_columns(["e"]), {"c"}),
-        (lambda ds: ds.alias("e", sorted_text).select_columns(["a"]), {"a"}),
+        (lambda ds: ds.rename({"c": "e"}, keep=True).cast({"a": str}).select_columns(["e"]), {"c"}),
+        (lambda ds: ds.map(sorted_text, column="e").select_columns(["a"]), {"a"}),
         (lambda ds: ds.fill({"c": 0}).shuffle(seed=1).select_columns(["c"]), {"c"}),
         (lambda ds: sk.concat([ds, ds[:3]]).select_columns(["a"]), {"a"}),
         (lambda ds: sk.mix([ds, ds], weights=[1, 2], seed=1).select_columns(["a"]), {"a"}),
         (lambda ds: ds.source_column("file").select_columns(["file", "d"]), {"d"}),
-        (lambda ds: ds.map_columns({"one*": {"a": "z"}}, missing="none").select_columns(["z"]), {"a"}),
+        (lambda ds: ds.rename({"one*": {"a": "z"}}, missing="none").select_columns(["z"]), {"a"}),
         (lambda ds: ds.filter(where=[("a", "<", 9)]).sample(3, seed=1).select_columns(["b"]), {"b"}),
         (lambda ds: sk.join(ds, ds.select_columns(["a"]), on="a").select_columns(["b"]), {"a", "b"}),
         (lambda ds: ds.select_columns(["a", "b"]).select_columns(["b"]), {"b"}),
@@ -261,7 +267,7 @@ def test_files_are_asked_for_what_comes_out_and_no_more(
     "make",
     [
         lambda ds: ds.map(sorted_text),
-        lambda ds: ds.alias("e", sorted_text).select_columns(["e"]),
+        lambda ds: ds.map(sorted_text, column="e").select_columns(["e"]),
         lambda ds: ds.map(dict).select_columns(["a"]),
         lambda ds: ds.batch(2),
     ],
@@ -280,12 +286,12 @@ def test_records_of_the_user_stay_as_they_are() -> None:
         ds.rename({"a": "b"}),
         ds.cast({"a": str}),
         ds.fill({"tags": []}),
-        ds.alias("b", "a"),
+        ds.rename({"a": "b"}, keep=True),
         ds.drop_columns(["a"]),
         ds.source_column("f"),
     ):
         made[0].clear()
-        made.fetch(np.array([0]))[0].clear()
+        made._node.fetch(np.array([0]))[0].clear()
     assert mine == [{"a": 1, "tags": None}]
 
 
@@ -304,11 +310,11 @@ def test_holes_stay_holes() -> None:
         ds.rename({"a": "b"}),
         ds.cast({"a": str}),
         ds.fill({"a": 0}),
-        ds.alias("b", "a"),
-        ds.alias("b", sorted_text),
-        ds.alias("b", sorted_texts, size=5),
+        ds.rename({"a": "b"}, keep=True),
+        ds.map(sorted_text, column="b"),
+        ds.map_batches(sorted_texts, size=5, column="b"),
         ds.source_column(),
-        ds.map_columns({"*": {"a": "b"}}),
+        ds.rename({"*": {"a": "b"}}),
     ):
         assert made[0] is sk.HOLE
         assert list(made)[0] is sk.HOLE  # noqa: RUF015 - by the batched way
@@ -335,10 +341,10 @@ def test_holes_stay_holes() -> None:
             sk.errors.BadValue,
             r"'b' has 'x' \(str\), which cannot be cast to int",
         ),
-        (lambda ds: ds.alias("y", "z"), sk.errors.MissingColumn, "no column 'z'"),
+        (lambda ds: ds.rename({"z": "y"}, keep=True), sk.errors.MissingColumn, "no column 'z'"),
         (lambda ds: ds.source_column("a"), sk.errors.BadValue, "there is a column 'a' already"),
-        (lambda ds: ds.map_columns({"a.*": {"z": "y"}}), sk.errors.MissingColumn, "no column 'z'"),
-        (lambda ds: ds.map_columns({"a.*": {"a": "b"}}), sk.errors.BadValue, "cannot be called 'b'"),
+        (lambda ds: ds.rename({"a.*": {"z": "y"}}), sk.errors.MissingColumn, "no column 'z'"),
+        (lambda ds: ds.rename({"a.*": {"a": "b"}}), sk.errors.BadValue, "cannot be called 'b'"),
         (lambda ds: ds.map(str).select_columns(["a"]), sk.errors.WrongType, r"is a dict \(got a str\)"),
         (lambda ds: ds.map(str).fill({"a": 1}), sk.errors.WrongType, r"is a dict \(got a str\)"),
     ],
@@ -349,7 +355,7 @@ def test_an_error_names_the_file_the_row_and_what_is_wrong(
 ) -> None:
     (tmp_path / "a.jsonl").write_text('\n{"a": 1, "b": "x"}\n'.lstrip() * 3)
     made = make(sk.open(tmp_path))
-    for read in (lambda: made[2], lambda: made.fetch(np.array([2]))):
+    for read in (lambda: made[2], lambda: made._node.fetch(np.array([2]))):
         with pytest.raises(error, match=rf"^{tmp_path}/a.jsonl row 2: \w+: .*{why}"):
             read()
 
@@ -358,8 +364,8 @@ def test_a_users_function_fails_as_itself_and_tells_where(tmp_path: Path) -> Non
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 0}\n')
     ds = sk.open(tmp_path)
     for made in (
-        ds.alias("b", lambda record: 1 / record["a"]),
-        ds.alias("b", lambda records: [1 / record["a"] for record in records], size=1),
+        ds.map(lambda record: 1 / record["a"], column="b"),
+        ds.map_batches(lambda records: [1 / record["a"] for record in records], size=1, column="b"),
         ds.cast({"a": lambda value: 1 / value}),
     ):
         for read in (lambda: made[1], lambda: list(made)):  # noqa: B023 - used at once
@@ -374,7 +380,7 @@ def test_a_users_function_fails_as_itself_and_tells_where(tmp_path: Path) -> Non
     ids=itertools.count(),
 )
 def test_a_function_of_lists_must_return_as_many_values(values: Callable[[list[Record]], Any]) -> None:
-    ds = sk.from_sequence([{"a": 1}] * 3).alias("b", values, size=3)
+    ds = sk.from_sequence([{"a": 1}] * 3).map_batches(values, size=3, column="b")
     with pytest.raises(
         (sk.errors.InvalidArgument, sk.errors.WrongType), match=r"must return (a list of|as many) values"
     ):
@@ -387,8 +393,8 @@ def test_missing_columns_are_none_where_that_is_wanted(tmp_path: Path) -> None:
     assert list(ds.select_columns(["a"], missing="none")) == [{"a": 1}, {"a": None}]
     assert list(ds.rename({"a": "c"}, missing="none")) == [{"c": 1}, {"b": 2, "c": None}]
     assert list(ds.cast({"a": str}, missing="none")) == [{"a": "1"}, {"b": 2, "a": None}]
-    assert list(ds.alias("c", "a", missing="none")) == [{"a": 1, "c": 1}, {"b": 2, "c": None}]
-    assert list(ds.map_columns({"*": {"a": "c"}}, missing="none")) == [{"c": 1}, {"b": 2, "c": None}]
+    assert list(ds.rename({"a": "c"}, keep=True, missing="none")) == [{"a": 1, "c": 1}, {"b": 2, "c": None}]
+    assert list(ds.rename({"*": {"a": "c"}}, missing="none")) == [{"c": 1}, {"b": 2, "c": None}]
     assert list(ds.drop_columns(["a"])) == [{}, {"b": 2}]
     with pytest.raises(sk.errors.BadValue, match="'a' cannot be called 'b'"):
         ds.rename({"a": "b"}, missing="none")[1]
@@ -401,7 +407,7 @@ def test_tables_refuse_what_they_do_not_have_at_once(sources: dict[str, sk.Datas
         lambda: ds.drop_columns(["aa"]),
         lambda: ds.rename({"aa": "b"}),
         lambda: ds.cast({"aa": int}),
-        lambda: ds.alias("x", "aa"),
+        lambda: ds.rename({"aa": "x"}, keep=True),
         lambda: ds.filter(where=[("aa", "==", 1)]),
         lambda: ds.rename({"a": "x"}).shuffle(seed=1).select_columns(["aa"]),
         lambda: sk.join(ds, ds, on="aa"),
@@ -431,13 +437,17 @@ def test_tables_refuse_what_they_do_not_have_at_once(sources: dict[str, sk.Datas
         (lambda ds: ds.cast({"a": "integer"}), sk.errors.WrongType, "no type 'integer'"),
         (lambda ds: ds.cast({"a": 3}), sk.errors.WrongType, "cast to a type or by a function"),
         (lambda ds: ds.cast(int), sk.errors.WrongType, "a dict of columns and types"),
-        (lambda ds: ds.alias("b", 3), sk.errors.WrongType, "a function is needed"),
-        (lambda ds: ds.alias("b", "a", size=3), sk.errors.InvalidArgument, "are for a function"),
+        (lambda ds: ds.map(3, column="b"), sk.errors.WrongType, "a function is needed"),
+        (
+            lambda ds: ds.rename({"a": "b", "b": "c"}, keep=True),
+            sk.errors.InvalidArgument,
+            "keeps 'b', which cannot be a new name",
+        ),
         (lambda ds: ds.fill(3), sk.errors.WrongType, "dicts of values"),
         (lambda ds: ds.fill(auto=1), sk.errors.WrongType, "auto must be True or False"),
         (lambda ds: ds.source_column("a", row="a"), sk.errors.InvalidArgument, "two names"),
-        (lambda ds: ds.map_columns({"*": "x"}), sk.errors.WrongType, "old and new names"),
-        (lambda ds: ds.map_columns(["*"]), sk.errors.WrongType, "pattern of files"),
+        (lambda ds: ds.rename({"*": {"a": 3}}), sk.errors.WrongType, "is a string"),
+        (lambda ds: ds.rename({"*": {"a": "b"}, "c": "d"}), sk.errors.WrongType, "old and new names"),
     ],
     ids=itertools.count(),
 )
@@ -455,10 +465,10 @@ def test_each_file_may_call_its_columns_otherwise(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(record))
     files = {"old/a*": {"content": "text"}, "b.jsonl": {"body": "text"}, "*": {}}
-    ds = sk.open(tmp_path).map_columns(files).shuffle(seed=4)
+    ds = sk.open(tmp_path).rename(files).shuffle(seed=4)
     assert sorted(record["text"] for record in ds) == ["1", "2", "3"]
     assert sorted(record["text"] for record in flow(ds, 6)) == ["1", "1", "2", "2", "3", "3"]
-    absolute = sk.open(tmp_path).map_columns({f"{tmp_path}/old/a.jsonl": {"content": "text"}})
+    absolute = sk.open(tmp_path).rename({f"{tmp_path}/old/a.jsonl": {"content": "text"}})
     assert absolute[1] == {"text": "2", "id": 1}
 
 
@@ -466,15 +476,15 @@ def test_files_of_tables_may_call_their_columns_otherwise(tmp_path: Path) -> Non
     pq.write_table(pa.table({"content": ["a", None], "id": [1, 2]}), tmp_path / "old.parquet")
     pq.write_table(pa.table({"id": [3], "text": ["c"]}), tmp_path / "new.parquet")
     ds = sk.open(tmp_path)
-    mapped = ds.map_columns({"old*": {"content": "text"}}, missing="none")
+    mapped = ds.rename({"old*": {"content": "text"}}, missing="none")
     wanted: list[Record] = [{"id": 3, "text": "c"}, {"id": 1, "text": "a"}, {"id": 2, "text": None}]
     assert list(mapped) == wanted
     assert list(mapped.select_columns(["text"])) == [{"text": record["text"]} for record in wanted]
-    assert list(ds.map_columns({"old*": {"content": "text"}}).select_columns(["id", "text"])) == wanted
+    assert list(ds.rename({"old*": {"content": "text"}}).select_columns(["id", "text"])) == wanted
     with pytest.raises(
         sk.errors.BadValue, match="'id' cannot be called 'text', because there is such a column"
     ):
-        ds.map_columns({"*": {"id": "text"}})[0]
+        ds.rename({"*": {"id": "text"}})[0]
 
 
 def test_the_source_of_a_record_is_told_through_everything(tmp_path: Path) -> None:
@@ -500,17 +510,17 @@ def test_nodes_tell_what_makes_them() -> None:
     made = (
         ds.rename({"a": "b"}, missing="none")
         .cast({"b": "int16"})
-        .alias("c", "b")
+        .rename({"b": "c"}, keep=True)
         .fill({"c": 1}, nested=True)
         .source_column("f", row="r")
-        .map_columns({"*.jsonl": {"c": "d"}})
+        .rename({"*.jsonl": {"c": "d"}})
         .select_columns(["b"])
         .drop_columns(["b"])
     )
     expected = (
         "from_sequence(<builtins.list of 1>).rename({'a': 'b'}, missing='none').cast({'b': int16})"
-        ".alias('c', 'b').fill({'c': 1}, nested=True).source_column('f', row='r')"
-        ".map_columns({'*.jsonl': {'c': 'd'}}).select_columns(['b']).drop_columns(['b'])"
+        ".rename({'b': 'c'}, keep=True).fill({'c': 1}, nested=True).source_column('f', row='r')"
+        ".rename({'*.jsonl': {'c': 'd'}}).select_columns(['b']).drop_columns(['b'])"
     )
     assert expected in repr(made)
     assert len(made.explain().splitlines()) == 9
@@ -532,16 +542,16 @@ def test_fingerprints_tell_columns_apart() -> None:
         ds.cast({"a": pa.int64()}),
         ds.cast({"a": as_text}),
         ds.cast({"a": as_text}, version=2),
-        ds.alias("c", "a"),
-        ds.alias("c", sorted_text),
-        ds.alias("c", sorted_text, version="2"),
+        ds.rename({"a": "c"}, keep=True),
+        ds.map(sorted_text, column="c"),
+        ds.map(sorted_text, column="c", version="2"),
         ds.fill({"a": 0}),
         ds.fill({"a": 0}, nested=True),
         ds.fill({"a": 0.0}),
         ds.fill({"a": b"x"}),
         ds.source_column(),
         ds.source_column(relative=True),
-        ds.map_columns({"*": {"a": "c"}}),
+        ds.rename({"*": {"a": "c"}}),
     ]
     assert len({each.fingerprint for each in made}) == len(made)
     assert ds.drop_columns(["a", "b"]).fingerprint == ds.drop_columns(["b", "a"]).fingerprint

@@ -36,8 +36,8 @@ def test_what_has_no_length_of_its_own_class_can_stand_in_it() -> None:
 
 
 def test_it_is_steady_where_every_part_is() -> None:
-    assert sk.concat([numbers(2), numbers(3)]).steady
-    assert not sk.concat([numbers(2), numbers(3).shuffle(seed=1)]).steady
+    assert sk.concat([numbers(2), numbers(3)])._node.steady
+    assert not sk.concat([numbers(2), numbers(3).shuffle(seed=1)])._node.steady
 
 
 def test_any_iterable_of_datasets_will_do() -> None:

@@ -42,9 +42,8 @@ def few() -> sk.Dataset:
 
 
 CALLS: dict[str, Callable[[Path], Any]] = {
-    "alias": lambda _: few().alias("b", "a")[0],
     "batch": lambda _: doubled().batch(2)[1],
-    "batch_at": lambda _: doubled().batch_at([0, 5]),
+    "rows": lambda _: doubled()[[0, 5]],
     "batches": lambda _: list(few().batches("python", size=2)),
     "cast": lambda _: few().cast({"a": "int64"})[0],
     "close": lambda _: doubled().close(),
@@ -52,10 +51,9 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "drop_columns": lambda _: doubled().drop_columns(["a"])[1],
     "epoch": lambda _: doubled().epoch(1)[0],
     "explain": lambda _: doubled().explain(),
-    "fetch": lambda _: doubled().fetch([1, 2]),
     "fill": lambda _: doubled().fill({"b": 1})[1],
     "filter": lambda _: few().filter(bool, **LOCAL),
-    "filter_batches": lambda _: few().filter_batches(lambda records: [True] * len(records), **LOCAL),
+    "filter of many": lambda _: few().filter(lambda records: [True] * len(records), size=256, **LOCAL),
     "find": lambda _: doubled().find("<builtins.list records>", 1),
     "fingerprint": lambda _: doubled().fingerprint,
     "flatten": lambda _: few().flatten(lambda record: record["list"], **LOCAL),
@@ -64,16 +62,16 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "key": lambda _: doubled().key("a"),
     "keys": lambda _: doubled().keys(),
     "lanes": lambda _: doubled().lanes,
-    "lengths": lambda _: few().lengths,
-    "limit": lambda _: doubled().limit(2)[0],
+    "lengths": lambda _: sk.formats.token_lengths(few()),
     "locate": lambda _: doubled().locate([0, 9]),
     "map": lambda _: doubled().map(dict)[7],
     "map_batches": lambda _: few().map_batches(list)[1],
-    "map_columns": lambda _: doubled().map_columns({"*": {"a": "b"}})[1],
-    "merge": lambda _: few().merge(few()),
-    "node": lambda _: doubled().node,
+    "rename by file": lambda _: doubled().rename({"*": {"a": "b"}})[1],
+    "concat of distinct rows": lambda _: sk.concat([few(), few()], distinct=True),
+    "second name": lambda _: few().rename({"a": "b"}, keep=True)[0],
+    "computed column": lambda _: few().map(len, column="b")[0],
     "pack": lambda _: few().pack(2, seed=1, **LOCAL)[0],
-    "plan": lambda _: doubled().plan([1, 2]).read(),
+    "positions": lambda _: doubled()[[sk.Position(1), sk.Position(2)]],
     "rename": lambda _: doubled().rename({"a": "b"})[0],
     "repeat": lambda _: doubled().repeat(2)[0],
     "sample": lambda _: doubled().sample(2, seed=1),
@@ -81,15 +79,13 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "schema": lambda _: doubled().schema,
     "select": lambda _: doubled().select([1, 2])[0],
     "select_columns": lambda _: doubled().select_columns(["a"])[0],
-    "shapes": lambda _: few().shapes(),
+    "shapes": lambda _: sk.kaldi.shapes(few()),
     "shard": lambda _: doubled().shard(0, of=2)[1],
     "shuffle": lambda _: doubled().shuffle(1)[1],
-    "size": lambda _: doubled().size,
     "skip": lambda _: doubled().skip(2)[0],
     "sort": lambda _: few().sort("a", **LOCAL)[0],
     "source_column": lambda _: doubled().source_column()[0],
     "split": lambda _: few().split({"a": 0.5, "b": 0.5}, seed=1),
-    "steady": lambda _: doubled().steady,
     "stream": lambda _: next(iter(doubled().stream())),
     "take": lambda _: doubled().take(2)[1],
     "to_arrow": lambda _: few().to_arrow(),
@@ -146,7 +142,7 @@ def test_what_cannot_be_shown_is_left_out() -> None:
     assert len(repr(ds)) < 50_000
     assert "..." in repr(ds)
     assert "and so on" in ds.explain()
-    assert [len(nodes_of(ds.node)), nodes_of(ds.node)[-1] is ds.node] == [31, True]
+    assert [len(nodes_of(ds._node)), nodes_of(ds._node)[-1] is ds._node] == [31, True]
 
 
 def deep(make: Callable[[sk.Dataset], sk.Dataset], cost: int) -> sk.Dataset:
@@ -178,7 +174,7 @@ def test_below_the_limit_all_works_and_above_it_is_told(tmp_path: Path, kind: st
     def use() -> None:
         assert pickle.loads(pickle.dumps(ds)).fingerprint == ds.fingerprint
         assert ds.explain()
-        assert ds[0] == ds.fetch([0])[0]
+        assert ds[0] == ds[[0]][0]
         loader = sk.Loader(ds, batch_size=1, steps=2, epochs=None)
         next(iter(loader))
         sk.Loader(ds, batch_size=1, steps=2, epochs=None).load_state_dict(loader.state_dict())

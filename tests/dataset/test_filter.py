@@ -60,7 +60,7 @@ def test_the_rows_are_those_that_pass_in_their_order(kept: list[bool]) -> None:
     assert [record["row"] for record in ds] == model
     assert len(ds) == len(model)
     assert bool(ds) == bool(model)
-    assert ds.steady
+    assert ds._node.steady
     if model:
         assert [record["row"] for record in flow(ds, 3 * len(model))] == model * 3
         assert [ds[i]["row"] for i in range(-len(model), len(model))] == model * 2
@@ -78,8 +78,8 @@ def test_blocks_are_the_childs_with_the_kept_rows_of_each(
     lengths: list[int], modulus: int, rest: int
 ) -> None:
     child = sk.concat([numbers(length, str(i)) for i, length in enumerate(lengths)])
-    ds = Filter(child.node, keep_unnamed([np.arange(rest, len(child), modulus)]), "fn")
-    edges = child.node.blocks
+    ds = Filter(child._node, keep_unnamed([np.arange(rest, len(child), modulus)]), "fn")
+    edges = child._node.blocks
     block_of = np.searchsorted(edges, ds.rows.array, side="right")
     model = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), *([ds.size] if ds.size else [])]
     assert ds.blocks.tolist() == model
@@ -93,7 +93,7 @@ def test_any_truth_value_counts() -> None:
 def test_nothing_kept_is_an_empty_dataset(tmp_path: Path) -> None:
     for save in (None, tmp_path / "none.u64"):
         ds = numbers(10).filter(lambda _: False, save=save)
-        assert (len(ds), list(ds), ds.node.blocks.tolist()) == (0, [], [0])
+        assert (len(ds), list(ds), ds._node.blocks.tolist()) == (0, [], [0])
         assert ds.find("<builtins.range>", 3) == []
         assert list(ds.filter(is_even)) == []
         assert list(pickle.loads(pickle.dumps(ds))) == []
@@ -254,7 +254,7 @@ def in_memory():
 sk.from_sequence(range(50_000)).filter(lambda number: True, jobs=1)
 before = in_memory()
 ds = sk.from_sequence(range(1_000_000)).filter(lambda number: True, jobs=1)
-ds[::3].fetch(__import__("numpy").arange(0, 300_000, 100)), ds[999_999]
+ds[::3]._node.fetch(__import__("numpy").arange(0, 300_000, 100)), ds[999_999]
 print(in_memory() - before)
 """
 

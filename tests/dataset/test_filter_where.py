@@ -138,7 +138,7 @@ def ids(dataset: sk.Dataset) -> list[int]:
             [7, 99],
             40,
         ),
-        (lambda ds: ds.alias("n", "id").filter(where=[("n", "==", 7)]), [7], 20),
+        (lambda ds: ds.rename({"id": "n"}, keep=True).filter(where=[("n", "==", 7)]), [7], 20),
         (lambda ds: ds.cast({"lang": str}).filter(where=[("id", "==", 7)]), [7], 20),
         (lambda ds: ds.cast({"id": int}).filter(where=[("id", "==", 7)]), [7], 200),
         (lambda ds: ds.select_columns(["id"]).filter(where=[("id", "==", 7)]), [7], 20),
@@ -176,7 +176,7 @@ def test_conditions_are_asked_of_their_columns_alone() -> None:
     narrowed = source.narrowed(frozenset({"lang"}))
     seen.append(narrowed.needed)
     assert narrowed.record(0) == {"lang": "de"}
-    assert whole.node.children[0] is source
+    assert whole._node.children[0] is source
 
 
 @given(some=st.lists(st.integers(0, 30), max_size=12), others=st.lists(st.integers(0, 30), max_size=12))
@@ -280,7 +280,7 @@ def test_what_cannot_be_compared_names_the_record(tmp_path: Path) -> None:
 def test_holes_pass() -> None:
     ds = sk.from_sequence([{"a": 1}, sk.HOLE, {"a": 2}])
     assert list(ds.filter(where=[("a", "==", 2)])) == [sk.HOLE, {"a": 2}]
-    assert list(ds.filter_batches(lambda some: [False] * len(some))) == [sk.HOLE]
+    assert list(ds.filter(lambda some: [False] * len(some), size=256)) == [sk.HOLE]
 
 
 def test_functions_of_lists() -> None:
@@ -291,10 +291,10 @@ def test_functions_of_lists() -> None:
         sizes.append(len(numbers))
         return np.array(numbers) % 3 == 0
 
-    assert list(ds.filter_batches(third, size=7, jobs=1)) == list(range(0, 1000, 3))
+    assert list(ds.filter(third, size=7, jobs=1)) == list(range(0, 1000, 3))
     assert max(sizes) == 7
     with pytest.raises(sk.errors.InvalidArgument, match="as many answers as it is given records"):
-        ds.filter_batches(lambda _: [True])
+        ds.filter(lambda _: [True], size=256)
 
 
 @pytest.mark.parametrize(
@@ -327,6 +327,6 @@ def test_a_column_for_a_function_that_no_record_has_is_an_error(tmp_path: Path) 
     ):
         ds.filter(bool, columns=["id", "lnag"], jobs=1)
     with pytest.raises(sk.errors.MissingColumn, match="a column 'lnag'"):
-        ds.filter_batches(lambda records: records, columns=["lnag"], jobs=1)
+        ds.filter(lambda records: records, size=256, columns=["lnag"], jobs=1)
     assert len(ds.filter(bool, where=[("id", "==", 5)], columns=["lnag"], jobs=1)) == 0
     assert len(ds.filter(bool, columns=["lnag"], limit=0, jobs=1)) == 0

@@ -41,7 +41,7 @@ def test_of_a_repetition_every_time_is_found() -> None:
     ds = numbers(9).shuffle(seed=1).repeat(3)
     found = ds.find(PLACE, 4, epoch=2)
     assert len(found) == 3
-    assert [ds.node.record(position) for position in found] == [4, 4, 4]
+    assert [ds._node.record(position) for position in found] == [4, 4, 4]
     assert all(54 <= position < 81 for position in found)
 
 
@@ -56,7 +56,7 @@ def test_of_endless_data_the_epoch_is_the_sources() -> None:
 def test_the_cost_does_not_grow_with_the_number_of_records() -> None:
     ds = numbers(10**12, "far").shuffle(seed=1).map(str).batch(3)
     (position,) = ds.find("<builtins.range far>", 123_456_789, epoch=5)
-    assert "123456789" in ds.node.record(position)
+    assert "123456789" in ds._node.record(position)
 
 
 def test_the_cost_of_a_part_does_not_grow_with_the_epoch_that_it_is_part_of() -> None:

@@ -116,9 +116,9 @@ def test_it_is_the_same_in_every_process() -> None:
 
 def test_a_description_is_plain() -> None:
     for dataset in variants():
-        description = dataset.node.describe(None)
+        description = dataset._node.describe(None)
         assert json.loads(json.dumps(description)) is not None
-        assert description["kind"] == type(dataset.node).kind
+        assert description["kind"] == type(dataset._node).kind
 
 
 def test_where_the_data_lies_does_not_matter(tmp_path: Path) -> None:
@@ -143,16 +143,18 @@ def test_weights_that_come_later_do_not_count_before() -> None:
     one, other = scheduled([1, 0]), scheduled([0, 1])
     assert one.fingerprint != other.fingerprint
     for position in (0, 1, 50, 51, 100):
-        assert one.node.fingerprint_at(position) == other.node.fingerprint_at(position)
+        assert one._node.fingerprint_at(position) == other._node.fingerprint_at(position)
     for position in (101, 1000):
-        assert one.node.fingerprint_at(position) != other.node.fingerprint_at(position)
+        assert one._node.fingerprint_at(position) != other._node.fingerprint_at(position)
 
 
 def test_where_weights_change_counts_from_the_block_of_draws_that_is_cut_short() -> None:
     one, other = scheduled([1, 1], 100), scheduled([1, 1], 101)
-    assert one.node.fingerprint_at(50) == other.node.fingerprint_at(50)
-    assert one.node.fingerprint_at(51) != other.node.fingerprint_at(51)
-    assert scheduled([1, 1], 114).node.fingerprint_at(114) == scheduled([1, 1], 178).node.fingerprint_at(114)
+    assert one._node.fingerprint_at(50) == other._node.fingerprint_at(50)
+    assert one._node.fingerprint_at(51) != other._node.fingerprint_at(51)
+    assert scheduled([1, 1], 114)._node.fingerprint_at(114) == scheduled([1, 1], 178)._node.fingerprint_at(
+        114
+    )
 
 
 @given(
@@ -178,10 +180,10 @@ def test_pipelines_that_are_equal_up_to_a_position_deliver_the_same_up_to_it(
     equal = [a == b for a, b in both]
     same_until = equal.index(False) if False in equal else 600
     for position in range(0, 600, 7):
-        if one.node.fingerprint_at(position) == other.node.fingerprint_at(position):
+        if one._node.fingerprint_at(position) == other._node.fingerprint_at(position):
             assert same_until >= position
     if 0 < same_until < 600:
-        assert one.node.fingerprint_at(same_until + 1) != other.node.fingerprint_at(same_until + 1)
+        assert one._node.fingerprint_at(same_until + 1) != other._node.fingerprint_at(same_until + 1)
 
 
 def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None:
@@ -189,13 +191,13 @@ def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None
         return sk.zip([scheduled(last).take(300).batch(4).map(len), numbers(75)])
 
     assert below([1, 0]).fingerprint != below([0, 1]).fingerprint
-    assert below([1, 0]).node.fingerprint_at(0) == below([0, 1]).node.fingerprint_at(0)
-    assert below([1, 0]).node.fingerprint_at(75) != below([0, 1]).node.fingerprint_at(75)
+    assert below([1, 0])._node.fingerprint_at(0) == below([0, 1])._node.fingerprint_at(0)
+    assert below([1, 0])._node.fingerprint_at(75) != below([0, 1])._node.fingerprint_at(75)
 
 
 def test_without_a_schedule_it_is_the_same_everywhere() -> None:
     for dataset in (numbers(9).shuffle(seed=1), endless(), endless().take(30)):
-        assert {dataset.node.fingerprint_at(position) for position in (0, 1, 10**9)} == {dataset.fingerprint}
+        assert {dataset._node.fingerprint_at(position) for position in (0, 1, 10**9)} == {dataset.fingerprint}
 
 
 def test_weights_of_a_mixture_in_a_mixture_count_from_the_record_that_they_decide() -> None:
@@ -208,7 +210,7 @@ def test_weights_of_a_mixture_in_a_mixture_count_from_the_record_that_they_decid
     assert records[:70] == flow(other, 70)
     drawn = 0
     for position in range(100):
-        assert (one.node.fingerprint_at(position) == other.node.fingerprint_at(position)) == (drawn <= 40), (
-            position
-        )
-        drawn += one.node.route_one(position)[0] == 0  # type: ignore[attr-defined]
+        assert (one._node.fingerprint_at(position) == other._node.fingerprint_at(position)) == (
+            drawn <= 40
+        ), position
+        drawn += one._node.route_one(position)[0] == 0  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ def test_the_items_are_those_of_the_plain_loop(sizes: list[int], data: st.DataOb
         assert ds[some] == [items[i] for i in some]
         assert [ds[i] for i in some] == [items[i] for i in some]
         assert [place.row for place in ds.locate(some)] == [items[i][0] for i in some]
-        plan = ds.plan(np.array(some, dtype=np.int64))
+        plan = ds._node.plan(np.array(some, dtype=np.int64))
         for start in range(len(some) + 1):
             for stop in {start, (start + len(some) + 1) // 2, len(some)}:
                 assert plan.slice(start, stop).read() == [items[i] for i in some[start:stop]]
@@ -329,7 +329,7 @@ def test_a_pickle_finds_the_items() -> None:
 def test_blocks_are_those_of_the_child_with_all_their_items() -> None:
     ds = numbers(2500).flatten(parts)
     edges = [sum(number % 4 for number in range(edge)) for edge in (0, 1024, 2048, 2500)]
-    assert ds.node.blocks.tolist() == edges
+    assert ds._node.blocks.tolist() == edges
 
 
 def test_all_of_a_row_are_in_the_streams_and_mixtures_over_it() -> None:
@@ -341,5 +341,5 @@ def test_all_of_a_row_are_in_the_streams_and_mixtures_over_it() -> None:
 
 
 def test_only_one_kind_of_row_is_merged() -> None:
-    with pytest.raises(sk.errors.InvalidArgument, match=r"merge\(\) compares the rows of files.*merge first"):
-        numbers(9).flatten(parts).merge(numbers(9))
+    with pytest.raises(sk.errors.InvalidArgument, match=r"compares the rows of files.*concatenate first"):
+        sk.concat([numbers(9).flatten(parts), numbers(9)], distinct=True)

@@ -41,7 +41,7 @@ def test_windowed_shuffle() -> None:
     ]
     assert flow(local, 12, start=3000) == [14, 72, 56, 80, 894, 637, 848, 70, 410, 838, 868, 828]
     far = np.array([0, 499, 999, 10**12])
-    assert blocks.shuffle(0, window=4).fetch(far) == [271, 379, 809, 673]
+    assert blocks.shuffle(0, window=4)._node.fetch(far) == [271, 379, 809, 673]
     assert local.fingerprint == "xxh3:6f2a66718dec7d2834b621e611c7f789"
     assert blocks.shuffle(7, window=3, fixed=True).fingerprint == "xxh3:2e27adba1e20ed1f54998c712fe73852"
     larger = blocks.shuffle(7, window=3, lanes=2, block_rows=150)

@@ -132,7 +132,7 @@ def test_functions_of_batches_are_given_none() -> None:
         return [2 * record for record in records]
 
     ds = with_holes().map_batches(noted, size=4)
-    assert ds.fetch(np.arange(20)) == [sk.HOLE if i % 5 == 2 else 2 * i for i in range(20)]
+    assert ds._node.fetch(np.arange(20)) == [sk.HOLE if i % 5 == 2 else 2 * i for i in range(20)]
     assert [record for records in seen for record in records] == [i for i in range(20) if i % 5 != 2]
     assert ds[2] is sk.HOLE
     assert ds[3] == 6

@@ -97,11 +97,11 @@ def test_the_records_are_the_models(
         assert joined.find("<builtins.list b>", row) == found
     assert list(pickle.loads(pickle.dumps(joined))) == model
     only = frozenset(["right", "k"])
-    narrowed = sk.Dataset(joined.node.narrowed(only))
+    narrowed = sk.Dataset(joined._node.narrowed(only))
     assert [{n: v for n, v in record.items() if n in only} for record in narrowed.shuffle(seed=3)] == [
         {n: v for n, v in record.items() if n in only} for record in joined.shuffle(seed=3)
     ]
-    assert joined.node.narrowed(only).fingerprint == joined.fingerprint
+    assert joined._node.narrowed(only).fingerprint == joined.fingerprint
 
 
 def test_equal_hashes_of_other_keys_do_not_match() -> None:
@@ -109,13 +109,13 @@ def test_equal_hashes_of_other_keys_do_not_match() -> None:
     right = sk.from_sequence([{"k": value} for value in ("x", 1, "1", None, 2)])
     left = sk.from_sequence([{"k": value} for value in (1, "1", "x", 3, None)])
     using = execution_options(1, None, at_once=True)
-    honest = right_keys(right.node, ("k",), 5, using=using, columns=False)
+    honest = right_keys(right._node, ("k",), 5, using=using, columns=False)
     assert honest.rows.size == 4
     for value in (1, "1", "x", 3):
         one = sk.from_sequence([{"k": value}])
-        hashed = right_keys(one.node, ("k",), 1, using=using, columns=False).hashes[0]
+        hashed = right_keys(one._node, ("k",), 1, using=using, columns=False).hashes[0]
         forged = RightKeys(np.full(4, hashed), np.array([0, 1, 2, 4]), ())
-        job = Matching(one.node, right.node, ("k",), forged, "inner", "error", must_match=False)
+        job = Matching(one._node, right._node, ("k",), forged, "inner", "error", must_match=False)
         rows, matched = job(0, 1)
         wanted = [
             row for row in range(5) if right[row]["k"] == value and type(right[row]["k"]) is type(value)
@@ -140,7 +140,10 @@ def test_files_are_joined_over_many_processes(tmp_path: Path) -> None:
     assert sorted(whole, key=lambda record: len(record["text"])) == [
         {**record, "lang": told.get(record["id"])} for record in texts
     ]
-    assert whole.plan(np.arange(10)).paths == {str(tmp_path / "texts.jsonl"), str(tmp_path / "langs.jsonl")}
+    assert whole._node.plan(np.arange(10)).paths == {
+        str(tmp_path / "texts.jsonl"),
+        str(tmp_path / "langs.jsonl"),
+    }
 
 
 def test_holes_of_the_left_stay_and_those_of_the_right_match_nothing() -> None:

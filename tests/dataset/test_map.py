@@ -42,7 +42,7 @@ def test_the_function_is_called_for_each_record_of_each_epoch() -> None:
 def test_it_is_called_when_a_record_is_read_and_not_before() -> None:
     calls: list[int] = []
     ds = numbers(9).map(calls.append, version=1)
-    plan = ds.plan(np.arange(9))
+    plan = ds._node.plan(np.arange(9))
     ds.locate(3)
     assert calls == []
     plan.slice(2, 4).read()
@@ -60,16 +60,16 @@ def test_none_is_a_record_like_any_other() -> None:
 @given(st.integers(1, 20), st.lists(st.integers(0, 10**12), min_size=1, max_size=9))
 def test_randomness_depends_on_the_position_and_nothing_else(n: int, positions: list[int]) -> None:
     ds = numbers(n).map(drawn, rng=True, seed=3)
-    together = ds.fetch(np.array(positions))
-    assert together == [ds.node.record(position) for position in positions]
-    assert together == ds.fetch(np.array(positions[::-1]))[::-1]
+    together = ds._node.fetch(np.array(positions))
+    assert together == [ds._node.record(position) for position in positions]
+    assert together == ds._node.fetch(np.array(positions[::-1]))[::-1]
     alone = ItemRandomness(3)
     assert together == [drawn(position % n, alone.rng(position)) for position in positions]
 
 
 def test_each_epoch_draws_anew() -> None:
     ds = numbers(9).map(drawn, rng=True, seed=3)
-    assert not ds.steady
+    assert not ds._node.steady
     draws = [draw for _, draw in flow(ds, 900)]
     assert len(set(draws)) == 900
 
@@ -144,7 +144,7 @@ def test_an_error_of_a_map_below_a_map_is_said_once() -> None:
 
 def test_endless_data_is_mapped_without_end() -> None:
     ds = endless().map(squared)
-    assert ds.size is None
+    assert ds._node.size is None
     assert flow(ds, 50) == [record**2 for record in flow(endless(), 50)]
 
 

@@ -35,25 +35,32 @@ def test_rows_are_those_of_the_model(
     one: list[tuple[str, list[int]]], other: list[tuple[str, list[int]]]
 ) -> None:
     (first, rows), (second, others) = dataset(one), dataset(other)
-    merged = first.merge(second)
+    merged = sk.concat([first, second], distinct=True)
     assert list(merged) == list(dict.fromkeys(rows + others))
-    assert merged.steady
-    assert list(merged.merge(merged)) == list(merged)
+    assert merged._node.steady
+    assert list(sk.concat([merged, merged], distinct=True)) == list(merged)
 
 
 def test_files_are_the_same_by_their_path(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / f"{name}.txt").write_text(f"{name}0\n{name}1\n")
     one, other = sk.open(str(tmp_path / "[ab].txt")), sk.open(str(tmp_path / "[bc].txt"))
-    assert list(one.merge(other)) == ["a0", "a1", "b0", "b1", "c0", "c1"]
-    assert one.merge(sk.open(tmp_path / "a.txt")).node is one.node
-    assert list(other.filter(lambda line: line != "b1").merge(one)) == ["b0", "c0", "c1", "a0", "a1", "b1"]
+    assert list(sk.concat([one, other], distinct=True)) == ["a0", "a1", "b0", "b1", "c0", "c1"]
+    assert sk.concat([one, sk.open(tmp_path / "a.txt")], distinct=True)._node is one._node
+    assert list(sk.concat([other.filter(lambda line: line != "b1"), one], distinct=True)) == [
+        "b0",
+        "c0",
+        "c1",
+        "a0",
+        "a1",
+        "b1",
+    ]
 
 
 def test_what_cannot_be_merged_is_named() -> None:
-    with pytest.raises(sk.errors.WrongType, match=r"takes a Dataset \(got a list"):
-        numbers(3).merge([1])  # type: ignore[arg-type]  # what a user might try
+    with pytest.raises(sk.errors.WrongType, match=r"takes Datasets \(got a list"):
+        sk.concat([numbers(3), [1]], distinct=True)  # type: ignore[list-item]  # what a user might try
     with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
-        numbers(3).merge(numbers(3).shuffle(seed=1))
+        sk.concat([numbers(3), numbers(3).shuffle(seed=1)], distinct=True)
     with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
-        numbers(3).merge(numbers(4).batch(2))
+        sk.concat([numbers(3), numbers(4).batch(2)], distinct=True)

@@ -91,7 +91,7 @@ def test_an_endless_source_of_no_weight_does_not_matter() -> None:
 
 def test_never_stops() -> None:
     ds = sk.mix([source("a", 3), endless()], weights=[1, 1], seed=0, stop="never")
-    assert ds.size is None
+    assert ds._node.size is None
     records = flow(ds, 128)
     assert counts([record for record in records if isinstance(record, tuple)]) == {"a": 64}
 
@@ -100,7 +100,7 @@ def test_a_schedule_changes_the_shares_at_its_positions() -> None:
     names = {"a": source("a", 10), "b": source("b", 10)}
     schedule = [(0, {"a": 1, "b": 3}), (128, {"a": 1, "b": 0}), (192, {"b": 1, "a": 1})]
     ds = sk.mix(names, weights=schedule, seed=0)
-    assert ds.size is None
+    assert ds._node.size is None
     records = flow(ds, 320)
     assert counts(records[:128]) == {"a": 32, "b": 96}
     assert counts(records[128:192]) == {"a": 64}
@@ -127,14 +127,14 @@ def test_equal_ratios_are_the_same_mixture() -> None:
 
 
 def test_a_mixture_is_not_steady() -> None:
-    assert not sk.mix([source("a", 3)], weights=[1], seed=0).steady
+    assert not sk.mix([source("a", 3)], weights=[1], seed=0)._node.steady
 
 
 def test_five_hundred_sources() -> None:
     parts = [source(str(i), 20).shuffle(seed=i) for i in range(500)]
     ds = sk.mix(parts, weights=[1 + i % 7 for i in range(500)], seed=0)
     records = flow(ds, 3000, start=10**6)
-    assert records[5:20] == [ds.node.record(10**6 + i) for i in range(5, 20)]
+    assert records[5:20] == [ds._node.record(10**6 + i) for i in range(5, 20)]
     assert len(counts(records)) > 490
 
 

@@ -88,7 +88,7 @@ def test_hostile_names_and_records_are_text(tmp_path: Path) -> None:
 )
 def test_no_function_of_the_user_is_called(make: Any, lines: Path) -> None:
     ds = make(sk.open(lines))
-    assert calls_functions(ds.node)
+    assert calls_functions(ds._node)
     shown(ds)
     shown(ds.stream(lanes=1).map(refuses))
 
@@ -99,9 +99,9 @@ def test_decoders_and_sequences_of_the_user_are_not_called(lines: Path) -> None:
         sk.open(lines, errors=refuses),
         sk.from_sequence(HostileSequence([1, 2]), version=1),
     ):
-        assert calls_functions(ds.node)
+        assert calls_functions(ds._node)
         shown(ds)
-    assert not calls_functions(sk.open(lines).shuffle(seed=1).node)
+    assert not calls_functions(sk.open(lines).shuffle(seed=1)._node)
 
 
 def test_each_kind_of_record_node_has_its_place() -> None:

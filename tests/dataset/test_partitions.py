@@ -125,8 +125,8 @@ def test_without_partitions_nothing_changes(tmp_path: Path) -> None:
 def test_it_is_a_dataset_as_any_other(ds: sk.Dataset, tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(ds))
     assert list(again) == list(ds)
-    assert again.fingerprint == ds.fingerprint != sk.Dataset(ds.node.children[0]).fingerprint
-    assert rebuild(ds.node.describe(None)).fingerprint == ds.fingerprint
+    assert again.fingerprint == ds.fingerprint != sk.Dataset(ds._node.children[0]).fingerprint
+    assert rebuild(ds._node.describe(None)).fingerprint == ds.fingerprint
     assert ds.find(ds.locate(5).path, 2) == [5]
     assert [column.name for column in ds.info().columns] == ["id", "year", "lang"]
     assert "partitions='hive'" in repr(ds)

@@ -78,7 +78,7 @@ def records(dataset: sk.Dataset, epochs: int = 2) -> list[Any]:
 def given_for(path: Path, dataset: sk.Dataset) -> dict[str, Any]:
     """Return the functions and the sequences of a dataset, by their names in its file."""
     functions, names = needed_names(str(path))
-    found = [leaf for leaf in leaves_of(dataset.node) if isinstance(leaf, SequenceSource)]
+    found = [leaf for leaf in leaves_of(dataset._node) if isinstance(leaf, SequenceSource)]
     sequences: dict[str, Any] = {}
     for leaf in found:
         name = leaf.type_name if leaf.version is None else str(leaf.version)
@@ -88,7 +88,7 @@ def given_for(path: Path, dataset: sk.Dataset) -> dict[str, Any]:
             sequences[f"{name}#{len(taken) + 1}" if taken else name] = leaf.sequence
     assert set(sequences) == set(names)
     return {
-        "functions": {name: functions_in(dataset.node)[name] for name in functions},
+        "functions": {name: functions_in(dataset._node)[name] for name in functions},
         "sequences": sequences,
     }
 
@@ -146,7 +146,7 @@ def test_every_node_comes_back(kind: Any, number: int, n: int, tmp_path: Path) -
     dataset.save(path)
     again = sk.load_pipeline(path, **given_for(path, dataset))
     assert again.fingerprint == dataset.fingerprint
-    assert again.node.describe(None) == dataset.node.describe(None)
+    assert again._node.describe(None) == dataset._node.describe(None)
     assert again.lanes == dataset.lanes
     assert repr(again) == repr(dataset)
     assert repr(records(again)) == repr(records(dataset))
@@ -372,7 +372,7 @@ def test_types_of_casts_come_back(tmp_path: Path, to: Any) -> None:
     ds.save(tmp_path / "p.json")
     again = sk.load_pipeline(tmp_path / "p.json", functions={"doubled": doubled})
     assert again.fingerprint == ds.fingerprint
-    assert again.node.targets[0][1] == ds.node.targets[0][1]  # type: ignore[attr-defined]
+    assert again._node.targets[0][1] == ds._node.targets[0][1]  # type: ignore[attr-defined]
 
 
 def test_data_and_pipeline_may_be_moved_together(tmp_path: Path) -> None:

@@ -39,24 +39,24 @@ def test_a_graph_is_its_model(graph: Graph, data: st.DataObject) -> None:
     records = [item.record for item in items]
     event(f"{type(dataset).__name__}")
 
-    assert dataset.size == n
+    assert dataset._node.size == n
     assert bool(dataset) == bool(n)
-    assert dataset.steady == graph.steady
+    assert dataset._node.steady == graph.steady
     if graph.steady:
         assert records[:n] == records[n : 2 * n] == records[2 * n :]
     assert list(dataset) == records[:n]
-    assert dataset.fetch(np.arange(EPOCHS * n)) == records
+    assert dataset._node.fetch(np.arange(EPOCHS * n)) == records
     if not n:
         return
 
     positions = data.draw(st.lists(st.integers(0, EPOCHS * n - 1), max_size=12))
-    assert dataset.fetch(np.array(positions, dtype=np.int64)) == [records[p] for p in positions]
-    assert [dataset.node.record(p) for p in positions] == [records[p] for p in positions]
+    assert dataset._node.fetch(np.array(positions, dtype=np.int64)) == [records[p] for p in positions]
+    assert [dataset._node.record(p) for p in positions] == [records[p] for p in positions]
     rows = data.draw(st.lists(st.integers(-n, n - 1), max_size=5))
     assert dataset[rows] == dataset.__getitems__(rows) == [dataset[row] for row in rows]
     assert [dataset[row] for row in rows] == [records[:n][row] for row in rows]
 
-    plan = dataset.plan(np.arange(EPOCHS * n))
+    plan = dataset._node.plan(np.arange(EPOCHS * n))
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, EPOCHS * n)] * 2)))
     assert len(plan) == EPOCHS * n
     assert len(plan.slice(start, stop)) == stop - start
@@ -72,7 +72,7 @@ def test_records_are_located_and_found_again(graph: Graph, data: st.DataObject) 
     assume(n)
     epoch = data.draw(st.integers(0, EPOCHS - 1))
     places = [[located(item.place) for item in graph.epoch(e)] for e in range(EPOCHS)]
-    assert dataset.plan(np.arange(EPOCHS * n)).locate() == [place for part in places for place in part]
+    assert dataset._node.plan(np.arange(EPOCHS * n)).locate() == [place for part in places for place in part]
     assert dataset.locate(n - 1) == dataset.locate(-1) == places[0][-1]
     candidates = list({place: None for part in places[epoch] for place in flat(part)})
     if not candidates:
@@ -87,10 +87,10 @@ def test_records_are_located_and_found_again(graph: Graph, data: st.DataObject) 
 @given(graphs())
 def test_a_copy_is_the_same_pipeline(graph: Graph) -> None:
     dataset = graph.dataset
-    list(dataset.plan(np.arange(graph.size)).read())
+    list(dataset._node.plan(np.arange(graph.size)).read())
     copy = pickle.loads(pickle.dumps(dataset))
     assert copy.fingerprint == dataset.fingerprint
     assert repr(copy) == repr(dataset)
     assert copy.explain() == dataset.explain()
-    assert copy.node.describe(None) == dataset.node.describe(None)
+    assert copy._node.describe(None) == dataset._node.describe(None)
     assert list(copy) == list(dataset)

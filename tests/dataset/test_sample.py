@@ -28,7 +28,7 @@ def test_rows_are_distinct_and_ascending(size: int, share: float, seed: int) -> 
     assert flow(ds, 2 * n) == rows * 2
     for row in range(size):
         assert ds.find("<builtins.range>", row, epoch=1) == ([n + rows.index(row)] if row in rows else [])
-    assert ds.steady
+    assert ds._node.steady
     assert list(pickle.loads(pickle.dumps(ds))) == rows
 
 
@@ -57,10 +57,10 @@ def test_each_row_is_as_likely() -> None:
 def test_blocks_are_the_childs_with_the_rows_of_each() -> None:
     child = sk.concat([numbers(3000, "a"), numbers(700, "b")])
     ds = child.sample(500, seed=1)
-    assert isinstance(ds.node, Sample)
+    assert isinstance(ds._node, Sample)
     rows = np.array(list(ds))
-    rows[len([r for r in ds.node.chosen if r < 3000]) :] += 3000
-    assert ds.node.blocks.tolist() == np.unique(np.searchsorted(rows, child.node.blocks)).tolist()
+    rows[len([r for r in ds._node.chosen if r < 3000]) :] += 3000
+    assert ds._node.blocks.tolist() == np.unique(np.searchsorted(rows, child._node.blocks)).tolist()
 
 
 def test_bad_arguments_are_named() -> None:

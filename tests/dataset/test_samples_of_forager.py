@@ -66,9 +66,9 @@ def samples(  # noqa: PLR0913 - the options of a case
     asked = AskedTypes(made.dtype, tuple((array.name, array.dtype) for array in made.aligned))
     form = tokens_of(made, asked, idx=False, given={"sample_size": size})
     return write(
-        dataset_source(ds.node, "samples()"),
+        dataset_source(ds._node, "samples()"),
         folder,
-        with_samples(form, ds.node, size),
+        with_samples(form, ds._node, size),
         rows_per_file=rows,
         policy=WritePolicy(resume=True, overwrite=overwrite, check_code=True),
         jobs=jobs,

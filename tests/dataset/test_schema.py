@@ -42,18 +42,18 @@ def length(record: dict[str, Any]) -> int:
         (lambda ds: ds.select_columns(["day", "id"]), {"day": pa.date32(), "id": pa.int64()}),
         (lambda ds: ds.drop_columns(["day", "id"]), {"text": pa.string(), "score": pa.float64()}),
         (
-            lambda ds: ds.rename({"id": "key"}).select_columns(["key"]).alias("again", "key"),
+            lambda ds: ds.rename({"id": "key"}).select_columns(["key"]).rename({"key": "again"}, keep=True),
             {"key": pa.int64(), "again": pa.int64()},
         ),
         (
             lambda ds: ds.cast({"id": pa.int8(), "score": str}).select_columns(["id", "score"]),
             {"id": pa.int8(), "score": pa.string()},
         ),
-        (lambda ds: ds.alias("n", length), {**WHOLE, "n": pa.int64()}),
+        (lambda ds: ds.map(length, column="n"), {**WHOLE, "n": pa.int64()}),
         (lambda ds: ds.fill({"more": 1.5}), {**WHOLE, "more": pa.float64()}),
         (lambda ds: ds.source_column("f", row="r"), {**WHOLE, "f": pa.string(), "r": pa.int64()}),
         (
-            lambda ds: ds.map_columns({"a*": {"id": "key"}}, missing="none").select_columns(["key"]),
+            lambda ds: ds.rename({"a*": {"id": "key"}}, missing="none").select_columns(["key"]),
             {"key": pa.int64()},
         ),
         (
@@ -90,7 +90,7 @@ def test_what_was_looked_at_is_told(tmp_path: Path, tables: sk.Dataset) -> None:
     assert schema.metadata == {b"seekable.inferred_from": b"the first 1,000 records"}
     assert {field.name: field.type for field in schema} == {"n": pa.int64(), "x": pa.null()}
     assert tables.schema.metadata is None
-    told = tables.alias("n", length).schema
+    told = tables.map(length, column="n").schema
     assert told.field("n").metadata == {b"seekable.inferred_from": b"the first 3 records"}
     assert told.field("id").metadata is None
 

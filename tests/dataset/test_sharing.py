@@ -37,7 +37,7 @@ def dataset(tmp_path: Path) -> sk.Dataset:
 
 def test_many_threads_read_one_dataset(dataset: sk.Dataset) -> None:
     n = 2 * len(dataset)
-    wanted = dataset.fetch(np.arange(n))
+    wanted = dataset._node.fetch(np.arange(n))
     fresh = pickle.loads(pickle.dumps(dataset))
     together = threading.Barrier(8)
 
@@ -46,7 +46,7 @@ def test_many_threads_read_one_dataset(dataset: sk.Dataset) -> None:
         together.wait(timeout=30)
         for _ in range(some(40)):
             positions = rng.integers(0, n, 20)
-            if fresh.fetch(positions) != [wanted[p] for p in positions]:
+            if fresh._node.fetch(positions) != [wanted[p] for p in positions]:
                 return False
             one = int(positions[0])
             if fresh[sk.Position(one)] != wanted[one]:
@@ -63,7 +63,7 @@ def test_a_forked_child_reads_what_its_parent_reads(dataset: sk.Dataset) -> None
     child = os.fork()
     if child == 0:
         signal.alarm(30)
-        same = dataset[[5, 1, 100]] == wanted and dataset.node.record(5) == wanted[0]
+        same = dataset[[5, 1, 100]] == wanted and dataset._node.record(5) == wanted[0]
         os.write(write, b"same" if same else b"other")
         os._exit(0)
     os.close(write)

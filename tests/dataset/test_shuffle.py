@@ -61,8 +61,8 @@ def test_concat_of_shuffles_keeps_each_of_them() -> None:
 
 
 def test_it_is_not_steady() -> None:
-    assert not numbers(5).shuffle(seed=1).steady
-    assert numbers(5).shuffle(seed=1).epoch(2).steady
+    assert not numbers(5).shuffle(seed=1)._node.steady
+    assert numbers(5).shuffle(seed=1).epoch(2)._node.steady
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -47,8 +47,8 @@ def test_slices_of_slices() -> None:
 def test_epochs_pass_through() -> None:
     ds = numbers(20).shuffle(seed=1)
     assert list(ds.take(5).epoch(3)) == list(ds.epoch(3))[:5]
-    assert not ds.take(5).steady
-    assert numbers(20).take(5).steady
+    assert not ds.take(5)._node.steady
+    assert numbers(20).take(5)._node.steady
 
 
 def test_slices_of_endless_data_count_from_its_start() -> None:
@@ -57,7 +57,7 @@ def test_slices_of_endless_data_count_from_its_start() -> None:
     assert list(ds[5:20]) == list(ds.skip(5).take(15)) == flat[5:20]
     assert list(ds[5:20:4]) == flat[5:20:4]
     assert list(ds[20:5]) == []
-    assert ds[7:].size is None
+    assert ds[7:]._node.size is None
     assert flow(ds[7:], 30) == flat[7:37]
     assert flow(ds[7::3], 30) == flat[7:97:3]
     assert flow(ds.shard(1, of=4), 30) == flat[1:121:4]

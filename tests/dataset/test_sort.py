@@ -276,9 +276,9 @@ def test_killed_at_any_file_operation_the_next_run_has_the_order(tmp_path: Path)
 
 def test_it_is_an_order_as_others_are() -> None:
     ds = numbers(2500).sort(last_digit)
-    assert ds.steady
+    assert ds._node.steady
     assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
-    assert ds.node.blocks.tolist() == [0, 1024, 2048, 2500]
+    assert ds._node.blocks.tolist() == [0, 1024, 2048, 2500]
     assert sorted(ds.shuffle(seed=1, window=1, lanes=2)) == list(range(2500))
     assert list(ds.stream(lanes=1, epochs=1)) == list(ds)
     assert list(ds.epoch(3)) == list(ds)

@@ -138,7 +138,7 @@ def test_the_name_of_a_part_changes_nothing() -> None:
 
 def test_parts_are_steady_and_have_epochs() -> None:
     part = split_of(2500, [0.3, 0.7])[0]
-    assert part.steady
+    assert part._node.steady
     assert flow(part, 3 * len(part)) == list(part) * 3
     assert sorted(part.shuffle(seed=1)) == list(part)
 

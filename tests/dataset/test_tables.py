@@ -97,7 +97,7 @@ def test_blocks_are_groups_in_every_order(
     for rows, group_rows, _ in files:
         edges += [at + min(rows, end) for end in range(group_rows, rows + group_rows, group_rows)]
         at += rows
-    assert dataset.node.blocks.tolist() == list(dict.fromkeys(edges))
+    assert dataset._node.blocks.tolist() == list(dict.fromkeys(edges))
     if records:
         windowed = dataset.shuffle(seed=3, window=2, lanes=3)
         assert sorted(row["id"] for row in windowed) == sorted(row["id"] for row in records)
@@ -108,7 +108,7 @@ def test_blocks_are_groups_in_every_order(
 
 def test_a_long_group_is_cut_into_equal_blocks(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": np.arange(20_000)}), tmp_path / "a.parquet")
-    assert np.diff(sk.open(tmp_path).node.blocks).tolist() == [6667, 6667, 6666]
+    assert np.diff(sk.open(tmp_path)._node.blocks).tolist() == [6667, 6667, 6666]
 
 
 def test_each_way_of_decoding_gives_the_same_values(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_file_that_was_changed_is_stale(tmp_path: Path) -> None:
 def test_the_fingerprint_does_not_depend_on_what_is_read_of_it(tmp_path: Path) -> None:
     write(tmp_path, [(30, 5, "all")])
     dataset = sk.open(tmp_path)
-    narrow = dataset.node.narrowed(frozenset(["id"]))
+    narrow = dataset._node.narrowed(frozenset(["id"]))
     assert narrow.fingerprint == dataset.fingerprint
     assert narrow.record(3) == {"id": 3}
     others = [sk.open(tmp_path, columns=["id"]), sk.open(tmp_path, decode="arrow")]

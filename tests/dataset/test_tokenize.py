@@ -63,7 +63,7 @@ def test_the_documents_are_the_texts_with_their_ends(corpus: Path) -> None:
     described = json.loads((corpus.parent / "tokens" / "tokens.json").read_text())
     assert (described["documents"], described["eos"], described["vocabulary"]) == (80, 0, 600)
     assert described["tokenizer"]["engine"] == "hf"
-    assert tk.lengths.sum() == described["tokens"]
+    assert sk.formats.token_lengths(tk).sum() == described["tokens"]
 
 
 def test_a_sample_leads_back_to_the_line_of_the_corpus(corpus: Path) -> None:
@@ -122,9 +122,9 @@ def test_processes_write_the_same_bytes(engine: str, corpus: Path) -> None:
 
 
 def test_parts_are_cut_by_the_bytes_in_the_index(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut, node = tokenize_module._rows_per_part, sk.open(corpus).node
-    assert cut(sk.from_sequence([{"text": "a"}]).node) is None
-    assert cut(sk.from_sequence([]).node) is None
+    cut, node = tokenize_module._rows_per_part, sk.open(corpus)._node
+    assert cut(sk.from_sequence([{"text": "a"}])._node) is None
+    assert cut(sk.from_sequence([])._node) is None
     size = sum(path.stat().st_size for path in corpus.glob("*.jsonl"))
     assert cut(node) == 80 * (8 << 20) // size
     monkeypatch.setattr(tokenize_module, "_LEAST_BYTES", 1)
@@ -355,7 +355,7 @@ def test_progress_counts_tokens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -
     seen: list[Progress] = []
     tk = tokenize(corpus, rows_per_file=20, progress=seen.append)
     mine = [progress for progress in seen if progress.task == "tokenizing"]
-    assert mine[-1].tokens == tk.lengths.sum()
+    assert mine[-1].tokens == sk.formats.token_lengths(tk).sum()
     assert (mine[-1].records, mine[-1].rows) == (80, 80)
     assert [progress.tokens for progress in mine] == sorted(progress.tokens for progress in mine)
 

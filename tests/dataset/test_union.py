@@ -85,7 +85,7 @@ def test_it_is_what_opening_the_files_together_gives(parts: list[sk.Dataset], tm
 def test_parts_of_one_schema_stay_as_they_are(parts: list[sk.Dataset]) -> None:
     assert united(parts[1], parts[1]).fingerprint == sk.concat([parts[1], parts[1]]).fingerprint
     assert united(*parts).fingerprint != sk.concat(parts).fingerprint
-    assert (united(parts[1]).node.children) == (parts[1].node,)
+    assert (united(parts[1])._node.children) == (parts[1]._node,)
 
 
 def test_batches_have_the_schema(parts: list[sk.Dataset]) -> None:
@@ -107,7 +107,7 @@ def test_types_hold_where_no_value_shows_them(tmp_path: Path) -> None:
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     one, other = (sk.open(tmp_path / f"{name}.parquet") for name in "ab")
     ds = united(one, other, sk.open(tmp_path / "b.parquet"))
-    assert [type(part) for part in ds.node.children] == [UnifyColumns, TableSource, TableSource]
+    assert [type(part) for part in ds._node.children] == [UnifyColumns, TableSource, TableSource]
     assert ds.to_arrow().schema == ds.schema == pa.schema({"x": pa.int8(), "y": pa.null()})
 
 
@@ -149,7 +149,7 @@ def test_it_collates_and_is_written(parts: list[sk.Dataset], tmp_path: Path) -> 
 
 def test_only_needed_columns_are_read(parts: list[sk.Dataset]) -> None:
     ds = united(*parts).select_columns(["lang", "id"])
-    (concat,) = ds.node.children
+    (concat,) = ds._node.children
     old, new = concat.children
     needed = [source.needed for source in (*old.children, new) if isinstance(source, TableSource)]
     assert needed == [frozenset({"id"}), frozenset({"id", "lang"})]
@@ -166,8 +166,8 @@ def test_conditions_see_the_common_values(parts: list[sk.Dataset]) -> None:
 
 def test_a_part_without_the_column_is_ruled_out(parts: list[sk.Dataset]) -> None:
     ds = united(*parts)
-    assert ds.node.may_match(checked_where([("lang", "==", "de")])).tolist() == [[2, 4]]
-    assert ds.node.may_match(checked_where([("id", "==", 1)])).tolist() == [[0, 2]]
+    assert ds._node.may_match(checked_where([("lang", "==", "de")])).tolist() == [[2, 4]]
+    assert ds._node.may_match(checked_where([("id", "==", 1)])).tolist() == [[0, 2]]
 
 
 def test_nodes_above_and_below(parts: list[sk.Dataset]) -> None:
@@ -186,7 +186,7 @@ def test_pickling_fingerprint_and_description(parts: list[sk.Dataset]) -> None:
     again = pickle.loads(pickle.dumps(ds))
     assert list(again) == list(ds)
     assert again.fingerprint == ds.fingerprint
-    assert rebuild(json.loads(json.dumps(ds.node.describe(None)))).fingerprint == ds.fingerprint
+    assert rebuild(json.loads(json.dumps(ds._node.describe(None)))).fingerprint == ds.fingerprint
     other = united(*parts, sk.from_sequence([{"id": 9.5}], version=1))
     assert other.fingerprint != ds.fingerprint
 
@@ -298,7 +298,7 @@ def test_what_has_no_columns_is_refused() -> None:
     with pytest.raises(sk.errors.InvalidArgument, match="is for datasets"):
         sk.concat([sk.from_sequence("ab").stream()], columns="union")  # type: ignore[call-overload]
     with pytest.raises(sk.errors.InvalidArgument, match="takes columns"):
-        sk.from_sequence("ab").merge(sk.from_sequence("ab"), columns="all")  # type: ignore[arg-type]
+        sk.concat([sk.from_sequence("ab"), sk.from_sequence("ab")], columns="all", distinct=True)  # type: ignore[call-overload]
 
 
 def test_values_without_a_type_of_arrow_pass() -> None:
@@ -320,17 +320,17 @@ def test_holes_stay_and_empty_parts_count(tmp_path: Path) -> None:
 
 def test_merge(parts: list[sk.Dataset]) -> None:
     one, other = parts
-    assert list(one.merge(other, columns="union")) == ROWS
-    again = other.merge(other[:1], columns="union")
-    assert again.node is other.node
-    both = united(*parts)[:3].merge(united(*parts)[1:], columns="union")
+    assert list(sk.concat([one, other], columns="union", distinct=True)) == ROWS
+    again = sk.concat([other, other[:1]], columns="union", distinct=True)
+    assert again._node is other._node
+    both = sk.concat([united(*parts)[:3], united(*parts)[1:]], columns="union", distinct=True)
     assert list(both) == ROWS
 
 
 def test_merge_with_rows_that_are_there_gives_all_columns(parts: list[sk.Dataset], tmp_path: Path) -> None:
     pq.write_table(pa.table({"more": pa.nulls(0, pa.string())}), tmp_path / "none.parquet")
-    ds = parts[0].merge(sk.open(tmp_path / "none.parquet"), columns="union")
-    assert isinstance(ds.node, UnifyColumns)
+    ds = sk.concat([parts[0], sk.open(tmp_path / "none.parquet")], columns="union", distinct=True)
+    assert isinstance(ds._node, UnifyColumns)
     assert ds[0] == {"id": 1, "score": 3, "more": None}
 
 
@@ -354,7 +354,7 @@ def ragged(folder: Path, suffix: str) -> sk.Dataset:
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_map_columns(suffix: str, tmp_path: Path) -> None:
-    ds = ragged(tmp_path, suffix).map_columns(RENAMES, columns="union")
+    ds = ragged(tmp_path, suffix).rename(RENAMES, columns="union")
     assert list(ds) == [
         {"id": 1, "text": "a", "n": None},
         {"id": 2, "text": "b", "n": 1.0},
@@ -373,34 +373,34 @@ def test_map_columns(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_map_columns_over_other_nodes(suffix: str, tmp_path: Path) -> None:
-    ds = ragged(tmp_path, suffix).shuffle(seed=1).rename({"id": "key"}).map_columns(RENAMES, columns="union")
+    ds = ragged(tmp_path, suffix).shuffle(seed=1).rename({"id": "key"}).rename(RENAMES, columns="union")
     assert sorted(record["key"] for record in ds) == [1, 2, 3]
     assert all(record.keys() == {"key", "text", "n"} for record in ds)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_map_columns_names_what_is_wrong(suffix: str, tmp_path: Path) -> None:
+def test_renaming_by_file_names_what_is_wrong(suffix: str, tmp_path: Path) -> None:
     ds = ragged(tmp_path, suffix)
     with pytest.raises(
         sk.errors.MissingColumn, match=r"files of 'old\*' there is no column 'contnet', did you mean"
     ):
-        ds.map_columns({"old*": {"contnet": "text"}}, columns="union")
-    lenient = ds.map_columns({"old*": {"contnet": "text"}}, missing="none", columns="union")
+        ds.rename({"old*": {"contnet": "text"}}, columns="union")
+    lenient = ds.rename({"old*": {"contnet": "text"}}, missing="none", columns="union")
     assert lenient[0] == {"id": 1, "content": "a", "text": None, "n": None}
     with pytest.raises(
         sk.errors.InvalidArgument, match=r"'text' is int64 in .*old\..* and string in .*new\."
     ):
-        ds.map_columns({"old*": {"id": "text", "content": "c"}}, columns="union")
+        ds.rename({"old*": {"id": "text", "content": "c"}}, columns="union")
     with pytest.raises(sk.errors.InvalidArgument, match=r"old\..* would have two columns 'id'"):
-        ds.map_columns({"old*": {"content": "id"}}, columns="union")
-    with pytest.raises(sk.errors.InvalidArgument, match=r"map_columns\(\) takes columns="):
-        ds.map_columns(RENAMES, columns="all")  # type: ignore[arg-type]
+        ds.rename({"old*": {"content": "id"}}, columns="union")
+    with pytest.raises(sk.errors.InvalidArgument, match=r"rename\(\) takes columns="):
+        ds.rename(RENAMES, columns="all")  # type: ignore[arg-type]
 
 
 def test_a_name_that_some_files_keep_is_a_column(tmp_path: Path) -> None:
     for name, columns in (("a", {"x": [1]}), ("b", {"x": [2]}), ("c", {"y": [3]})):
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-    ds = sk.open(tmp_path).map_columns({"a*": {"x": "y"}}, columns="union")
+    ds = sk.open(tmp_path).rename({"a*": {"x": "y"}}, columns="union")
     assert list(ds) == [{"y": 1, "x": None}, {"y": None, "x": 2}, {"y": 3, "x": None}]
 
 
@@ -411,7 +411,7 @@ def test_their_file_mapping_has_the_same_columns(tmp_path: Path) -> None:
     ours = ragged(tmp_path, "parquet")
     peer = IndexedParquetDataset.from_folder(str(tmp_path))
     peer = peer.set_file_mapping(str(tmp_path / "old.parquet"), {"content": "text"})
-    ds = ours.map_columns(RENAMES, columns="union")
+    ds = ours.rename(RENAMES, columns="union")
     assert sorted(ds.schema.names) == peer.schema
     theirs = {record["id"]: record for record in peer}
     # Theirs loses the value of the renamed column where another file has a column of the new name.
@@ -423,6 +423,6 @@ def test_their_file_mapping_has_the_same_columns(tmp_path: Path) -> None:
 def test_map_columns_of_what_is_united(suffix: str, tmp_path: Path) -> None:
     ragged(tmp_path, suffix)
     parts = [sk.open(tmp_path / f"{name}.{suffix}") for name in ("old", "new", "newer")]
-    ds = united(*parts).map_columns(RENAMES, columns="union")
+    ds = united(*parts).rename(RENAMES, columns="union")
     same = sk.open([tmp_path / f"{name}.{suffix}" for name in ("old", "new", "newer")])
-    assert list(ds) == list(same.map_columns(RENAMES, columns="union"))
+    assert list(ds) == list(same.rename(RENAMES, columns="union"))

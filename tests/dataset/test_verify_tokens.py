@@ -67,7 +67,13 @@ def test_an_id_of_the_vocabulary_is_found_by_the_digest(store: Path) -> None:
     for found in (
         verify(store, deep=True, jobs=1),
         verify_sources(
-            sk.open(store).node, deep=True, decode=False, index_dir=None, jobs=1, executor=None, progress=None
+            sk.open(store)._node,
+            deep=True,
+            decode=False,
+            index_dir=None,
+            jobs=1,
+            executor=None,
+            progress=None,
         ),
     ):
         assert brief(found.problems) == [("content", "part-000000.bin", None, None)]

@@ -33,8 +33,8 @@ def test_a_fixed_order_is_that_of_epoch_0() -> None:
     for window, lanes in ((None, None), (1, 2)):
         fixed = numbers(3000).shuffle(5, fixed=True, window=window, lanes=lanes)
         changing = numbers(3000).shuffle(5, window=window, lanes=lanes)
-        assert fixed.steady
-        assert not changing.steady
+        assert fixed._node.steady
+        assert not changing._node.steady
         assert list(fixed) == list(changing)
         assert list(fixed.epoch(7)) == list(fixed)
         assert list(changing.epoch(7)) != list(changing)
@@ -45,7 +45,7 @@ def test_a_fixed_order_is_that_of_epoch_0() -> None:
 def test_a_fixed_order_passes_epochs_on() -> None:
     below = numbers(50).shuffle(1)
     fixed = below.shuffle(2, fixed=True)
-    assert not fixed.steady
+    assert not fixed._node.steady
     order = list(numbers(50).shuffle(2, fixed=True))
     for epoch in range(3):
         records = list(below.epoch(epoch))
@@ -119,9 +119,9 @@ def test_a_record_is_found_again() -> None:
         for row in (0, 17, 4999):
             (position,) = ds.find("<builtins.range>", row, epoch=epoch)
             assert position // 5000 == epoch
-            assert ds.node.record(position) == row
+            assert ds._node.record(position) == row
     (position,) = numbers(5000).interleave(lanes=7).find("<builtins.range>", 4321, epoch=2)
-    assert numbers(5000).interleave(lanes=7).node.record(position) == 4321
+    assert numbers(5000).interleave(lanes=7)._node.record(position) == 4321
 
 
 def test_many_windowed_sources_are_asked_together() -> None:
@@ -132,7 +132,7 @@ def test_many_windowed_sources_are_asked_together() -> None:
     counts = Counter(records)
     assert set(counts) == set(range(4000))
     assert set(counts.values()) <= {2, 3, 4}
-    assert [mixed.node.record(p) for p in range(0, len(records), 97)] == records[::97]
+    assert [mixed._node.record(p) for p in range(0, len(records), 97)] == records[::97]
 
 
 def write(path: Path, count: int) -> sk.Dataset:
@@ -145,10 +145,10 @@ def test_explain_tells_the_open_bytes(tmp_path: Path) -> None:
     # 111 to 115 bytes a line, 20 blocks of which 2 x 3 are open: 6 / 20 of the file.
     size = (tmp_path / "a.jsonl").stat().st_size
     local = ds.shuffle(1, window=3, lanes=2)
-    assert local.node.open_bytes == pytest.approx(size * 6 / 20, rel=0.01)  # type: ignore[attr-defined]
+    assert local._node.open_bytes == pytest.approx(size * 6 / 20, rel=0.01)  # type: ignore[attr-defined]
     assert "2 lanes x 3 of 20 blocks: 692.6 kB open at a time" in local.explain()
     everything = ds.shuffle(1, window=100, lanes=8)
-    assert everything.node.open_bytes == pytest.approx(size, rel=0.01)  # type: ignore[attr-defined]
+    assert everything._node.open_bytes == pytest.approx(size, rel=0.01)  # type: ignore[attr-defined]
 
 
 def test_more_open_bytes_than_the_cache_has_are_warned_of(
@@ -174,10 +174,10 @@ def test_more_open_bytes_than_the_cache_has_are_warned_of(
 def test_only_the_tables_of_a_few_epochs_are_kept() -> None:
     ds = numbers(5000).shuffle(1, window=2, lanes=2)
     for epoch in range(20):
-        ds.node.record(5000 * epoch)
-    assert len(ds.node._kept) <= 4  # type: ignore[attr-defined]
-    records = ds.fetch(np.arange(0, 5000 * 20, 777))
-    assert records == [ds.node.record(p) for p in range(0, 5000 * 20, 777)]
+        ds._node.record(5000 * epoch)
+    assert len(ds._node._kept) <= 4  # type: ignore[attr-defined]
+    records = ds._node.fetch(np.arange(0, 5000 * 20, 777))
+    assert records == [ds._node.record(p) for p in range(0, 5000 * 20, 777)]
 
 
 def test_blocks_of_the_size_of_the_files_change_nothing_but_the_fingerprint() -> None:
@@ -191,6 +191,6 @@ def test_rows_of_blocks_of_any_size_come_once(block_rows: int) -> None:
     ds = sk.concat([numbers(1500), numbers(3, "b").map(lambda i: i + 1500)])
     local = ds.shuffle(3, window=2, lanes=3, block_rows=block_rows)
     assert sorted(local) == list(range(1503))
-    assert sk.Dataset(rebuild(local.node.describe(None))).fingerprint == local.fingerprint
+    assert sk.Dataset(rebuild(local._node.describe(None))).fingerprint == local.fingerprint
     assert f"block_rows={block_rows}" in repr(local)
     assert list(numbers(0).shuffle(1, window=2, block_rows=block_rows)) == []

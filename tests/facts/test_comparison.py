@@ -57,7 +57,7 @@ def test_a_comparison_is_that_of_places_one_by_one(
     assert found.in_both == both
     assert [found.old.records, found.new.records] == [len(each) for each in places]
     assert sum(records for _, records in found.old.sources) == len(places[0])
-    first = [ds.node.plan(np.arange(300)).locate() for ds in (old, new)]
+    first = [ds._node.plan(np.arange(300)).locate() for ds in (old, new)]
     expected = next((n for n, (one, two) in enumerate(zip(*first, strict=True)) if one != two), None)
     if found.same:
         assert expected is None
@@ -88,9 +88,9 @@ def test_the_bytes_of_a_step_are_those_of_its_records_also_of_a_rebuilt_run(tmp_
 def test_what_differs_late_or_never_is_said_with_what_was_compared() -> None:
     rows = sk.from_sequence(range(200_000), version="many")
     late = sk.concat([rows.take(70_000), rows.skip(70_001)])
-    assert first_difference(rows.node, late.node)[0] == 70_000
-    assert first_difference(rows.node, rows.map(str).node) == (None, LOOKED_AT)
-    assert first_difference(rows.node, rows.take(0).node) == (None, 0)
+    assert first_difference(rows._node, late._node)[0] == 70_000
+    assert first_difference(rows._node, rows.map(str)._node) == (None, LOOKED_AT)
+    assert first_difference(rows._node, rows.take(0)._node) == (None, 0)
 
 
 def test_rows_of_a_table_have_no_bytes_of_their_own(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def last(work: Any) -> FieldFacts:
 
 @given(st.lists(RECORDS, max_size=10), st.sampled_from(["a", "b.c", "a[]", "[record]"]))
 def test_facts_are_those_of_a_model(records: list[Any], key: str) -> None:
-    found = last(field(sk.from_sequence(records).node, path_of(key), n=100))
+    found = last(field(sk.from_sequence(records)._node, path_of(key), n=100))
     values = [values_at(record, path_of(key)) for record in records]
     assert (found.done, found.key.present.count) == (len(records), sum(map(bool, values)))
     names = {type(None): "null"}
@@ -60,7 +60,7 @@ def test_facts_are_those_of_a_model(records: list[Any], key: str) -> None:
 def test_a_larger_sample_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
     lines = [json.dumps({"id": row} if row % 3 else {"id": str(row)}) for row in range(3000)]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, "{"]))
-    node = sk.open(tmp_path / "a.jsonl").node
+    node = sk.open(tmp_path / "a.jsonl")._node
     small, whole = last(field(node, ("id",), n=500)), last(field(node, ("id",), n=5000))
     assert small.made_of == "from 500 of 3,001 rows, seed 0"
     assert (whole.done, whole.corrupt.count, whole.key.present.in_words()) == (3001, 1, "100 %")
@@ -71,5 +71,5 @@ def test_a_larger_sample_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
 
 
 def test_no_rows() -> None:
-    found = last(field(sk.from_sequence([]).node, ("id",), n=5))
+    found = last(field(sk.from_sequence([])._node, ("id",), n=5))
     assert (found.done, found.key.types, found.rows, found.lengths) == (0, (), {}, None)

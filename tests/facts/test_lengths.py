@@ -28,7 +28,7 @@ def test_lengths_of_many_files_are_those_of_their_lines(tmp_path: Path, longest:
     lengths = rng.integers(1, longest, size=500, endpoint=True)
     for number, some in enumerate(np.split(lengths, [1, 1, 250])):
         (tmp_path / f"{number}.txt").write_bytes(b"".join(b"x" * (length - 1) + b"\n" for length in some))
-    source = sk.open(tmp_path).node
+    source = sk.open(tmp_path)._node
     assert isinstance(source, FileSource)
     found = record_lengths(source.files)
     assert found is not None
@@ -51,7 +51,7 @@ def test_each_line_is_counted_once(
     lines = [b"x" * int(length) + b"\n" for length in rng.integers(1, longest, 60)]
     for name, some in {"a": lines[:13], "b": [], "c": lines[13:14], "d": lines[14:]}.items():
         (tmp_path / f"{name}.txt").write_bytes(b"".join(some))
-    node = sk.open(str(tmp_path / "*.txt")).node
+    node = sk.open(str(tmp_path / "*.txt"))._node
     assert isinstance(node, FileSource)
     *_, found = room.length_histogram(node)
     lengths = np.array([len(line) for line in lines])
@@ -71,7 +71,7 @@ def test_each_line_is_counted_once(
 
 def test_no_records_have_no_lengths(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
-    node = sk.open(str(tmp_path / "a.txt")).node
+    node = sk.open(str(tmp_path / "a.txt"))._node
     *_, found = room.length_histogram(node)
     assert (found.done, found.histogram, found.document()["mean"]) == (0, None, None)
     assert "p50" not in found.document()
@@ -82,14 +82,14 @@ def test_documents_of_tokens_have_lengths_in_tokens(tmp_path: Path) -> None:
     documents = sk.tokenize(
         str(tmp_path / "a.txt"), to=tmp_path / "tokens", tokenizer=lambda text: [*text.encode()]
     )
-    *_, found = room.length_histogram(documents.node)
+    *_, found = room.length_histogram(documents._node)
     assert (found.unit, found.total, found.longest) == ("tokens", sum(range(1, 30)), 29)
     assert found.histogram == lengths_in_bins(np.arange(1, 30))
 
 
 def test_tables_have_no_lengths(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
-    node = sk.open(tmp_path / "a.parquet").node
+    node = sk.open(tmp_path / "a.parquet")._node
     assert not room.has_lengths(node)
     with pytest.raises(sk.errors.InvalidArgument, match="the index has no lengths"):
         next(room.length_histogram(node))
@@ -101,7 +101,7 @@ def test_samples_of_archives_have_the_lengths_of_info(tmp_path: Path) -> None:
             member = tarfile.TarInfo(f"{number}.txt")
             member.size = 400 * number
             archive.addfile(member, io.BytesIO(b"x" * member.size))
-    node = sk.open(tmp_path / "a.tar").node
+    node = sk.open(tmp_path / "a.tar")._node
     assert isinstance(node, SampleSource)
     *_, found = room.length_histogram(node)
     lengths = record_lengths(node.files)

@@ -36,7 +36,7 @@ def scheduled() -> sk.Dataset:
 
 @given(st.integers(1, 9), st.integers(0, 30), st.integers(0, 40), st.integers(1, 50))
 def test_delivered_and_planned_records(batch: int, start: int, more: int, places: int) -> None:
-    node = scheduled().node
+    node = scheduled()._node
     fact = mixture(loader_of(scheduled(), batch), start=start, stop=start + more, places=places)
     assert fact.steps.size == min(places, more) + 1
     assert (fact.steps[0], fact.steps[-1]) == (start, start + more)
@@ -56,8 +56,8 @@ def test_steps_of_a_run_with_short_last_batches_are_those_of_its_loader() -> Non
         {"a": source("a", 30), "b": source("b", 11)}, weights={"a": 3, "b": 1}, seed=1, stop="first"
     )
     loader = loader_of(mixed, 7)
-    assert mixed.size is not None
-    assert mixed.size % 7
+    assert mixed._node.size is not None
+    assert mixed._node.size % 7
     fact = mixture(loader, start=2, stop=23, places=21)
     for at, step in enumerate(range(2, 23)):
         planned = loader.plan(step=step)
@@ -112,7 +112,7 @@ def test_bytes_of_few_steps_are_those_of_their_records_and_of_many_by_the_mean_o
     fact = mixture(loader, start=5, stop=25, places=3, unit="bytes")
     assert fact.made_of == "exact, from the index"
     for at, (first, last) in enumerate(itertools.pairwise(fact.steps.tolist())):
-        places = dataset.node.plan(np.arange(64 * first, 64 * last)).locate()
+        places = dataset._node.plan(np.arange(64 * first, 64 * last)).locate()
         held = Counter[str]()
         for place in places:
             held[place.path[-7]] += place.length + 1

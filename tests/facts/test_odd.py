@@ -29,7 +29,7 @@ def modelled(text: str) -> list[float]:
 
 
 def last_of(dataset: sk.Dataset, start: int, stop: int, steps: int = 10) -> Oddness:
-    node = dataset.node
+    node = dataset._node
     *_, last = odd(node, np.arange(start, stop), usual(node, range(len(source_names(node)))), steps=steps)
     return last
 
@@ -79,19 +79,19 @@ def test_a_corrupt_record_has_no_measures_and_comes_early(tmp_path: Path) -> Non
 def test_no_records_and_bad_numbers() -> None:
     texts = sk.from_sequence(["a", "b"])
     assert last_of(texts, 1, 1).document()["records"] == []
-    alone = next(odd(texts.node, np.arange(1), usual(texts.node, [0], sample=0))).document()["records"][0]
+    alone = next(odd(texts._node, np.arange(1), usual(texts._node, [0], sample=0))).document()["records"][0]
     assert alone["compared_with"] == 0
     assert [each["percentile"] for each in alone["measures"].values()] == [None] * len(MEASURES)
     with pytest.raises(InvalidArgument):
-        usual(texts.node, [0], sample=-1)
+        usual(texts._node, [0], sample=-1)
     with pytest.raises(InvalidArgument):
-        next(odd(texts.node, np.arange(1), {}, steps=-1))
+        next(odd(texts._node, np.arange(1), {}, steps=-1))
 
 
 def test_what_is_compared_with_nothing_is_no_suspect_and_json_safe() -> None:
     rare, common = sk.from_sequence(["z" * 999]), sk.from_sequence([f"{n:03d}" for n in range(99)])
     mixed = sk.concat([common, rare])
-    found = next(odd(mixed.node, np.arange(90, 100), usual(mixed.node, [0]) | {1: np.empty((0, 4))}))
+    found = next(odd(mixed._node, np.arange(90, 100), usual(mixed._node, [0]) | {1: np.empty((0, 4))}))
     assert int(found.positions[found.order()[0]]) != 99
     json.dumps(found.document(), allow_nan=False)
 
@@ -100,7 +100,7 @@ def test_the_text_is_the_field_that_is_named_else_the_longest_else_all_nested() 
     rows = [{"id": f"{n}", "text": "same words"} for n in range(3)]
     keyed = sk.from_sequence(rows)
     assert last_of(keyed, 0, 1).same_text_at.tolist() == [1]
-    by_id = odd(keyed.node, np.arange(1), usual(keyed.node, [0], text_key="id"), text_key="id")
+    by_id = odd(keyed._node, np.arange(1), usual(keyed._node, [0], text_key="id"), text_key="id")
     assert [each.same_text_at.tolist() for each in by_id][-1] == [-1]
     chat = sk.from_sequence([{"messages": [{"role": "user", "content": "hi"}]}] * 2)
     assert last_of(chat, 0, 1).values[0, 0] == len("user\nhi")

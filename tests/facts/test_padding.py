@@ -57,13 +57,13 @@ def test_each_rank_pads_its_own_part(folder: Path, start: int, steps: int, own: 
     loader = sk.Loader(data, global_batch_size=batch, rank=0, world_size=ranks, epochs=None, prefetch=0)
     *_, found = padding(loader, start=start, stop=start + steps)
     positions = np.arange(start * batch, (start + steps) * batch)
-    lengths = [len(json.dumps(record)) + 1 for record in data.node.fetch(positions)]
+    lengths = [len(json.dumps(record)) + 1 for record in data._node.fetch(positions)]
     assert (found.held.tolist(), found.padded.tolist()) == by_hand(lengths, batch, ranks)
     assert (found.made_of, found.unit, found.bounds) == (EXACT, "bytes", (found.share, found.share))
     assert found.share == pytest.approx(1 - sum(lengths) / found.padded.sum())
-    measure = record_measure(data.node.record(start * batch))
+    measure = record_measure(data._node.record(start * batch))
     *_, read = padding(loader, start=start, stop=start + steps, measure=measure)
-    texts = [len(record["text"]) for record in data.node.fetch(positions)]
+    texts = [len(record["text"]) for record in data._node.fetch(positions)]
     assert (read.held.tolist(), read.padded.tolist()) == by_hand(texts, batch, ranks)
     assert (read.unit, read.made_of) == ("characters", "exact, from the characters of all records")
 
@@ -95,8 +95,8 @@ def test_the_last_batch_of_a_run_is_shorter(folder: Path) -> None:
 
 def test_documents_of_tokens_have_their_lengths(folder: Path) -> None:
     tokens = sk.open(folder / "tokens")
-    assert index_unit(tokens.shuffle(seed=1).map(len).node) == "tokens"
-    assert sorted(position_lengths(tokens.shuffle(seed=1).node, np.arange(11)).held.tolist()) == sorted(
+    assert index_unit(tokens.shuffle(seed=1).map(len)._node) == "tokens"
+    assert sorted(position_lengths(tokens.shuffle(seed=1)._node, np.arange(11)).held.tolist()) == sorted(
         LENGTHS
     )
 

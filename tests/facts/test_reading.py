@@ -41,7 +41,7 @@ def test_numbers_out_of_range_are_refused(size: int, n: int, seed: int) -> None:
 def written(folder: Path, lines: list[bytes]) -> Node:
     for name, some in {"a": lines[: len(lines) // 2], "b": lines[len(lines) // 2 :]}.items():
         (folder / f"{name}.jsonl").write_bytes(b"".join(line + b"\n" for line in some))
-    return sk.open(str(folder / "*.jsonl")).node
+    return sk.open(str(folder / "*.jsonl"))._node
 
 
 @pytest.mark.parametrize("corrupt", [[], [0], [7, 8, 1200], list(range(1300))])
@@ -65,7 +65,7 @@ def test_records_come_in_the_order_asked(tmp_path: Path, corrupt: list[int]) -> 
 
 
 def test_each_piece_ends_a_smaller_sample() -> None:
-    node = sk.from_sequence(range(5000)).node
+    node = sk.from_sequence(range(5000))._node
     rows = sample_rows(5000, 1500, 1)
     seen: list[Any] = []
     for piece, records in read_pieces(node, rows):
@@ -77,6 +77,6 @@ def test_each_piece_ends_a_smaller_sample() -> None:
 
 
 def test_nothing_is_read_for_no_rows() -> None:
-    node = sk.from_sequence([]).node
+    node = sk.from_sequence([])._node
     assert read_sample(node, np.empty(0, np.int64)) == []
     assert list(read_pieces(node, sample_rows(0, 10, 0))) == []

@@ -46,7 +46,7 @@ def last(work: Any) -> SearchResult:
 
 def check(ds: sk.Dataset, text: str) -> None:
     expected = rows_with(ds, text)
-    everything, sample = last(search_all(ds.node, text)), last(search_sample(ds.node, text, n=len(ds)))
+    everything, sample = last(search_all(ds._node, text)), last(search_sample(ds._node, text, n=len(ds)))
     assert [hit.row for hit in everything.hits] == expected == sorted(hit.row for hit in sample.hits)
     assert everything.found == sample.found == len(expected)
     assert everything.done == everything.of
@@ -107,7 +107,7 @@ def test_many_rows_and_many_files(tmp_path: Path) -> None:
     for file in range(3):
         lines = [json.dumps({"text": f"row {row} of {file}"}) for row in range(1000 * file)]
         (tmp_path / f"{file}.jsonl").write_text("\n".join(lines))
-    found = last(search_all(sk.open(tmp_path).node, "of"))
+    found = last(search_all(sk.open(tmp_path)._node, "of"))
     assert (found.found, len(found.hits)) == (3000, MOST_HITS)
     assert [hit.row for hit in found.hits] == list(range(MOST_HITS))
     assert found.document()["made_of"].startswith("from all, at ")
@@ -117,7 +117,7 @@ def test_results_come_while_the_work_goes_on(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n' * 50)
     monkeypatch.setattr(reading, "_PIECE_BYTES", 100)
     monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
-    results = list(search_all(sk.open(tmp_path).node, "cat"))
+    results = list(search_all(sk.open(tmp_path)._node, "cat"))
     assert [each.found for each in results] == sorted({each.found for each in results})
     assert [each.done for each in results] == sorted({each.done for each in results})
     assert results[-1].found == 50
@@ -127,9 +127,9 @@ def test_results_come_while_the_work_goes_on(tmp_path: Path, monkeypatch: pytest
 def test_corrupt_records_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n{"text": "cat"\n{"text": "dog"\n"cat"\n')
     ds = sk.open(tmp_path)
-    found = last(search_all(ds.node, "cat"))
+    found = last(search_all(ds._node, "cat"))
     assert ([hit.row for hit in found.hits], found.corrupt) == ([0, 3], 1)
-    sample = last(search_sample(ds.node, "cat", n=4))
+    sample = last(search_sample(ds._node, "cat", n=4))
     assert (sorted(hit.row for hit in sample.hits), sample.corrupt) == ([0, 3], 2)
 
 
@@ -138,16 +138,16 @@ def test_a_changed_file_is_an_error(tmp_path: Path) -> None:
     ds = sk.open(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"text": "a cat"}\n' * 4)
     with pytest.raises(sk.IndexStale, match=r"a\.jsonl"):
-        last(search_all(ds.node, "cat"))
+        last(search_all(ds._node, "cat"))
 
 
 @pytest.mark.parametrize("text", ["", "x" * 1025])
 def test_texts_that_cannot_be_searched(text: str) -> None:
     with pytest.raises(sk.errors.InvalidArgument, match=r"1 to 1,024 bytes \(got"):
-        last(search_sample(sk.from_sequence(["x"]).node, text, n=1))
+        last(search_sample(sk.from_sequence(["x"])._node, text, n=1))
 
 
 def test_no_rows(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("")
-    found = last(search_all(sk.open(tmp_path / "a.jsonl").node, "cat"))
+    found = last(search_all(sk.open(tmp_path / "a.jsonl")._node, "cat"))
     assert (found.found, found.done, found.of) == (0, 0, 0)

@@ -56,9 +56,9 @@ def test_a_sequence_is_the_sample_of_the_run_made_of_its_pieces(
     }
     records = lists.pack(48, seed=2, **whole).shuffle(seed=3)
     for position in itertools.chain(range(len(data)), [3 * len(data) + 1]):
-        found = packed_node_at(data.node, position)
+        found = packed_node_at(data._node, position)
         assert found is not None
-        sample, record = packed_sequence(*found), records.node.record(position)
+        sample, record = packed_sequence(*found), records._node.record(position)
         assert sample.tokens.tolist() == record["tokens"].tolist()
         made = [
             token
@@ -81,7 +81,7 @@ def test_a_sequence_is_the_sample_of_the_run_made_of_its_pieces(
 
 
 def test_a_piece_names_the_place_of_its_document(lists: sk.Dataset) -> None:
-    found = packed_node_at(lists.pack(48, seed=2).node, 0)
+    found = packed_node_at(lists.pack(48, seed=2)._node, 0)
     assert found is not None
     for piece in packed_sequence(*found).pieces:
         assert (piece.place.row, piece.document_form()["location"]["row"]) == (piece.document, piece.document)
@@ -89,11 +89,11 @@ def test_a_piece_names_the_place_of_its_document(lists: sk.Dataset) -> None:
 
 def test_what_is_not_packed_has_no_sequence(lists: sk.Dataset) -> None:
     packed = lists.pack(48, seed=2)
-    assert packed_node_at(lists.shuffle(seed=1).node, 0) is None
-    assert packed_node_at(packed.map(len).node, 1) == (packed.node, 1)
+    assert packed_node_at(lists.shuffle(seed=1)._node, 0) is None
+    assert packed_node_at(packed.map(len)._node, 1) == (packed._node, 1)
     both = sk.concat([packed, lists.select([0])])
-    assert packed_node_at(both.node, len(packed)) is None
-    assert packed_node_at(packed.batch(2).node, 0) is None
+    assert packed_node_at(both._node, len(packed)) is None
+    assert packed_node_at(packed.batch(2)._node, 0) is None
 
 
 def test_a_record_of_a_stream_has_the_segments_that_fill_it(lists: sk.Dataset) -> None:

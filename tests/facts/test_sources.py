@@ -26,7 +26,7 @@ def flat(record: Any) -> list[str]:
 
 def check(dataset: sk.Dataset, positions: list[int]) -> None:
     """Compare with the records themselves, whose names are the names of the sources."""
-    node = dataset.node
+    node = dataset._node
     names = source_names(node)
     asked = np.array(positions, dtype=np.int64)
     last = max(positions, default=0)
@@ -55,11 +55,11 @@ def part(draw: st.DrawFn, name: str, depth: int) -> sk.Dataset:
     own = [letter if named else str(number) for number, letter in zip(range(count), "xyz", strict=False)]
     parts = [part(draw, f"{name}.{each}" if name else each, depth - 1) for each in own]
     if kind == "concat":
-        if any(each.node.size is None for each in parts):
+        if any(each._node.size is None for each in parts):
             parts = [each.take(7) for each in parts]
         return sk.concat(parts)
     stop: Any = draw(st.sampled_from(["first", "all", "never"]))
-    if any(each.node.size is None for each in parts):
+    if any(each._node.size is None for each in parts):
         stop = "never"
     weights: Any = [draw(st.integers(1, 5)) for _ in parts]
     if stop == "never" and draw(st.booleans()):
@@ -77,7 +77,7 @@ def part(draw: st.DrawFn, name: str, depth: int) -> sk.Dataset:
 
 def changed(draw: st.DrawFn, dataset: sk.Dataset) -> sk.Dataset:
     """Return a dataset with one more node at its top."""
-    size, steady = dataset.node.size, dataset.node.steady
+    size, steady = dataset._node.size, dataset._node.steady
     ways = ["take", "skip", "map", "batch", "every"]
     if size is not None:
         ways += ["shuffle", "window", "interleave", "epoch", "repeat", "select"]
@@ -102,7 +102,7 @@ def changed(draw: st.DrawFn, dataset: sk.Dataset) -> sk.Dataset:
         "sample": lambda: dataset.split({"a": 0.5, "b": 0.5}, seed=less, stable=True)["b"],
     }
     result: sk.Dataset = made[way]()
-    return result if result.node.size is None or result.node.size else dataset
+    return result if result._node.size is None or result._node.size else dataset
 
 
 def same(record: Any) -> Any:
@@ -134,13 +134,13 @@ def test_lanes_that_draw_at_different_speeds(lanes: int) -> None:
 
 
 def test_a_blend_and_what_is_opaque() -> None:
-    parts = (source("0", 60).node, source("1", 90).node)
+    parts = (source("0", 60)._node, source("1", 90)._node)
     check(sk.Dataset(MegatronBlend(parts, (0.3, 0.7), 80)), [0, 1, 79, 80, 81, 200])
     mixed = sk.mix({"a": source("a", 5), "b": source("b", 5)}, seed=0)
     zipped = sk.zip([mixed, mixed])
-    assert source_names(zipped.node) == ("data",)
-    assert source_counts(zipped.node, np.array([0, 3])).tolist() == [[0], [3]]
-    assert sources_of(zipped.node, np.array([0, 3])).tolist() == [0, 0]
+    assert source_names(zipped._node) == ("data",)
+    assert source_counts(zipped._node, np.array([0, 3])).tolist() == [[0], [3]]
+    assert sources_of(zipped._node, np.array([0, 3])).tolist() == [0, 0]
 
 
 def test_a_source_of_weight_0_is_counted_as_0() -> None:
@@ -150,26 +150,26 @@ def test_a_source_of_weight_0_is_counted_as_0() -> None:
 
 def test_nothing_asked_and_wrong_positions() -> None:
     dataset = sk.mix([source("0", 5), source("1", 5)], seed=0)
-    assert source_counts(dataset.node, np.empty(0, dtype=np.int64)).shape == (0, 2)
-    assert sources_of(dataset.node, np.empty(0, dtype=np.int64)).shape == (0,)
+    assert source_counts(dataset._node, np.empty(0, dtype=np.int64)).shape == (0, 2)
+    assert sources_of(dataset._node, np.empty(0, dtype=np.int64)).shape == (0,)
     for function in (source_counts, sources_of):
         with pytest.raises(sk.errors.InvalidArgument, match=r"at least 0 \(got -3\)"):
-            function(dataset.node, np.array([4, -3]))
+            function(dataset._node, np.array([4, -3]))
 
 
 def test_far_positions_of_many_sources_are_counted_without_a_pass() -> None:
     parts = [sk.from_sequence(range(10**9 + n), version=str(n)).shuffle(seed=n) for n in range(20)]
     dataset = sk.mix(parts, weights=list(range(1, 21)), seed=3, stop="never").skip(5).map(same).batch(4)
     positions = np.linspace(0, 5 * 10**8, 50).astype(np.int64)
-    counts = source_counts(dataset.node, positions)
+    counts = source_counts(dataset._node, positions)
     assert (counts.sum(axis=1) == 4 * positions).all()
     assert np.abs(counts - counts.sum(axis=1)[:, None] * np.arange(1, 21) / 210).max() < 80
-    steps = source_counts(dataset.node, np.array([positions[7], positions[7] + 1]))
+    steps = source_counts(dataset._node, np.array([positions[7], positions[7] + 1]))
     labels = sources_of(parts_of(dataset), 5 + np.arange(4) + 4 * positions[7])
     assert (np.diff(steps, axis=0)[0] == np.bincount(labels, minlength=20)).all()
 
 
 def parts_of(dataset: sk.Dataset) -> Any:
     """Return the mixture below a batch, a map and a skip."""
-    node: Any = dataset.node
+    node: Any = dataset._node
     return node.child.child.child

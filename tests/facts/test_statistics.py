@@ -39,7 +39,7 @@ def all_of(node: Any, n: int = 1000) -> Statistics:
 
 @given(st.lists(VALUES, max_size=12))
 def test_facts_are_those_of_a_model(records: list[Any]) -> None:
-    found = all_of(sk.from_sequence(records).node)
+    found = all_of(sk.from_sequence(records)._node)
     assert (found.done, found.of, found.size) == (len(records),) * 3
     json.dumps(found.document(), allow_nan=False).encode()
     for key in found.keys:
@@ -70,7 +70,7 @@ def test_facts_are_those_of_a_model(records: list[Any]) -> None:
 def test_a_key_is_described_by_its_most_frequent_type() -> None:
     ids = [*range(997), "by hand", "x" * 30, None]
     *_, found = statistics(
-        sk.from_sequence([{"id": each, "set": "abc"[0 if each is None else 1]} for each in ids]).node, n=1000
+        sk.from_sequence([{"id": each, "set": "abc"[0 if each is None else 1]} for each in ids])._node, n=1000
     )
     key = found.keys[1]
     assert key.lengths is None
@@ -98,7 +98,7 @@ def test_a_sample_finds_what_every_record_has_and_gives_bounds(tmp_path: Path) -
     lines = [json.dumps({"id": row, "lang": ("en", "de")[row % 2]}) for row in rows]
     lines[7::100] = ["{broken"] * 30
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    node = sk.open(str(tmp_path / "a.jsonl")).node
+    node = sk.open(str(tmp_path / "a.jsonl"))._node
     found = all_of(node, n=1000)
     assert found.made_of == "from 1,000 of 3,000 rows, seed 0"
     assert found.corrupt.low <= 0.01 <= found.corrupt.high
@@ -114,7 +114,7 @@ def test_a_sample_finds_what_every_record_has_and_gives_bounds(tmp_path: Path) -
 
 def test_elements_of_lists_have_facts_of_their_own() -> None:
     record = {"messages": [{"role": "user", "text": "a"}, {"role": "bot"}, "odd"]}
-    found = all_of(sk.from_sequence([record, record]).node)
+    found = all_of(sk.from_sequence([record, record])._node)
     facts = {path_text(key.path): key.present for key in found.keys}
     assert (facts["messages[].role"].count, facts["messages[].role"].of) == (4, 4)
     assert (facts["messages[].text"].count, facts["messages[].text"].of) == (2, 4)
@@ -132,7 +132,7 @@ def test_elements_of_lists_have_facts_of_their_own() -> None:
     ids=["keys", "elements", "odd", "array", "bytes"],
 )
 def test_hostile_records_have_facts_of_bounded_size(record: Any) -> None:
-    found = all_of(sk.from_sequence([record] * 3).node)
+    found = all_of(sk.from_sequence([record] * 3)._node)
     assert len(found.keys) <= 501
     document = found.document()
     assert len(json.dumps(document, allow_nan=False)) < 2_000_000
@@ -140,10 +140,10 @@ def test_hostile_records_have_facts_of_bounded_size(record: Any) -> None:
 
 
 def test_no_rows_have_no_facts_and_endless_data_is_refused() -> None:
-    assert all_of(sk.from_sequence([]).node).document()["done"] == 0
+    assert all_of(sk.from_sequence([])._node).document()["done"] == 0
     endless = sk.mix([sk.from_sequence([1])], weights=[1], seed=0, stop="never")
     with pytest.raises(EndlessDataset):
-        next(statistics(endless.node, n=1))
+        next(statistics(endless._node, n=1))
 
 
 @given(st.lists(st.none() | st.text(alphabet="ab0.[]\\"), max_size=5))

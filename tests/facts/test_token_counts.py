@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[sk.Dataset, int]:
 
 def test_all_records_are_counted_where_the_sample_has_them(data: tuple[sk.Dataset, int]) -> None:
     dataset, tokens = data
-    found = token_estimate(dataset.node, letters, n=4000)
+    found = token_estimate(dataset._node, letters, n=4000)
     assert (found.tokens, found.low, found.high) == (tokens, tokens, tokens)
     assert found.made_of == "exact, from all 4,000 rows"
 
@@ -42,14 +42,14 @@ def test_texts_that_the_tokenizer_refuses_are_left_out() -> None:
     def encoded(text: str) -> list[int]:
         return list(text.encode())
 
-    found = token_estimate(texts.node, encoded)
+    found = token_estimate(texts._node, encoded)
     assert (found.tokens, found.made_of) == (
         3,
         "exact, from all 3 rows, without 1 text that the tokenizer refuses",
     )
     assert record_measure("a", tokenizer=encoded).lengths(list(texts)).tolist() == [2, -1, 1]
     with pytest.raises(sk.errors.InvalidArgument, match=r"refuses all of 1 texts.*surrogates not allowed"):
-        token_estimate(sk.from_sequence(["\ud800"]).node, encoded)
+        token_estimate(sk.from_sequence(["\ud800"])._node, encoded)
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["lines", "other data"])
@@ -58,7 +58,7 @@ def test_bounds_of_a_sample_hold_the_count(data: tuple[sk.Dataset, int], *, line
     if not lines:
         dataset = sk.from_sequence(list(dataset))
     for n in (100, 1000):
-        found = token_estimate(dataset.node, letters, n=n)
+        found = token_estimate(dataset._node, letters, n=n)
         assert found.low < tokens < found.high
         assert found.low < found.tokens < found.high
         assert f"{n:,} of 4,000 rows, seed 0" in found.made_of
@@ -67,4 +67,4 @@ def test_bounds_of_a_sample_hold_the_count(data: tuple[sk.Dataset, int], *, line
 
 
 def test_data_without_records_has_no_tokens() -> None:
-    assert token_estimate(sk.from_sequence([]).node, letters).document()["count"] == 0
+    assert token_estimate(sk.from_sequence([])._node, letters).document()["count"] == 0

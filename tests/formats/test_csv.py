@@ -286,7 +286,7 @@ def test_a_dialect_may_be_said(tmp_path: Path, content: str, options: dict[str, 
     assert list(ds) == [{"k": "é|\n", "v": '"'}]
     assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
     assert sk.open(path, format=form, decode="text")[0].startswith(options.get("quote", '"') + "é|")
-    format_name = ds.node.describe(None)["format"]
+    format_name = ds._node.describe(None)["format"]
     assert sk.open(path, format=format_name)[0] == ds[0]
 
 

@@ -55,7 +55,7 @@ def key_files(folder: Path, suffix: str) -> set[Path]:
 def check(ds: sk.Dataset) -> None:
     for row, record in enumerate(ds):
         assert ds.key(record["id"]) == record
-        assert ds.node.keys.index.rows(key_hash(record["id"])) == [row]  # type: ignore[attr-defined]
+        assert ds._node.keys.index.rows(key_hash(record["id"])) == [row]  # type: ignore[attr-defined]
 
 
 def test_the_file_is_sorted_hashes_then_rows(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_any_choice_and_order_of_files_takes_over_what_is_known(tmp_path: Path) 
     with pytest.warns(sk.errors.DuplicateKeys):
         ds, read = opened([tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
     assert len(read) == 2 * 7, "those that share a hash are compared"
-    assert ds.node.keys.index.rows(key_hash("a-1")) == [1, 1 + 7 + 8]  # type: ignore[attr-defined]
+    assert ds._node.keys.index.rows(key_hash("a-1")) == [1, 1 + 7 + 8]  # type: ignore[attr-defined]
 
 
 def test_other_ways_to_make_keys_are_other_indexes(tmp_path: Path) -> None:

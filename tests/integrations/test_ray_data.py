@@ -73,7 +73,7 @@ def test_positions_come_in_their_order(tmp_path: Path, count: int, epochs: int, 
     dataset = lines(tmp_path / "a.jsonl", count).shuffle(seed=3)
     rows = read(dataset, blocks=blocks, epochs=epochs, position=True)
     positions = np.arange(count * epochs, dtype=np.int64)
-    records = dataset.fetch(positions)
+    records = dataset._node.fetch(positions)
     assert rows.take_all() == [
         {**record, "position": row} for record, row in zip(records, positions.tolist(), strict=True)
     ]
@@ -129,8 +129,8 @@ def test_a_stream_is_read_by_lanes_and_slots_give_its_order(tmp_path: Path) -> N
 def test_only_the_columns_that_are_used_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     dataset = table(path, 3000)
-    reads = DatasetReads.of(dataset.node, epochs=1, position=None, schema=None)
-    everything = sum(each.bytes for each in dataset.plan(np.arange(3000)).ranges())
+    reads = DatasetReads.of(dataset._node, epochs=1, position=None, schema=None)
+    everything = sum(each.bytes for each in dataset._node.plan(np.arange(3000)).ranges())
     node = reads.node.narrowed(frozenset(["id"]))
     some = sum(each.bytes for each in node.plan(np.arange(3000)).ranges())
     assert some < everything / 2

@@ -59,7 +59,7 @@ def test_ranges_read_parts(tmp_path: Path) -> None:
         found = list(ds)
     assert all(np.array_equal(part, wanted) for (_, part), wanted in zip(found, texts.values(), strict=True))
     with pytest.warns(sk.errors.KaldiWarning, match="clipped"):
-        assert ds.shapes().tolist() == [list(wanted.shape) for wanted in texts.values()]  # type: ignore[union-attr]
+        assert sk.kaldi.shapes(ds).tolist() == [list(wanted.shape) for wanted in texts.values()]  # type: ignore[union-attr]
     for spec in ("scp:", "scp,p:"):
         path = script(tmp_path, f"a {archive}:2[4:99]").replace("scp:", spec)
         with pytest.raises(sk.CorruptRecord, match=r"the range \[4:99\] must lie in the 6 rows"):
@@ -111,7 +111,7 @@ def test_the_option_p_leaves_out_what_cannot_be_read(tmp_path: Path) -> None:
         assert [[key for key, _ in batch] for batch in loader] == [["a"], ["c"]]
     assert loader.report()["holes"] == 2
     with pytest.warns(sk.errors.KaldiWarning, match="left out"):
-        shapes = ds.shapes()
+        shapes = sk.kaldi.shapes(ds)
     assert shapes == [(1, 3), None, (1, 3), None]
     assert list(ds.keys()) == ["a", "b", "c", "d"]
     assert ds.fingerprint == sk.open(source.replace("scp,p:", "scp:")).fingerprint

@@ -125,18 +125,18 @@ def test_positions_lead_to_entries_and_back(tmp_path: Path, kind: str) -> None:
     assert [key for key, _ in ds.filter(long)] == list(matrices(40))[9:]
     assert ds.filter(long).key("utt12")[0] == "utt12"
     assert ds.map(length).key("utt3") == ("utt3", 4)
-    assert ds.select([3, 1]).shapes().tolist() == [[4, 3], [2, 3]]  # type: ignore[union-attr]
+    assert sk.kaldi.shapes(ds.select([3, 1])).tolist() == [[4, 3], [2, 3]]  # type: ignore[union-attr]
     assert list(ds.map(length).select([3, 1]).keys()) == ["utt3", "utt1"]
     parts = ds.split({"train": 0.75, "test": 0.25}, seed=1)
     assert len(parts["test"]) == 10
     with pytest.raises(sk.errors.InvalidArgument, match="makes records of several"):
         ds.batch(2).keys()
     with pytest.raises(sk.errors.InvalidArgument, match="makes other records"):
-        ds.map(length).shapes()
+        sk.kaldi.shapes(ds.map(length))
     with pytest.raises(sk.errors.InvalidArgument, match="opened without"):
         sk.from_sequence("ab").keys()
     with pytest.raises(sk.errors.InvalidArgument, match="is none"):
-        sk.from_sequence("ab").shapes()
+        sk.kaldi.shapes(sk.from_sequence("ab"))
 
 
 def test_keys_are_a_sequence(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_shapes_of_different_dimensions_are_tuples(tmp_path: Path) -> None:
     one = write_table(tmp_path, matrices(2))[0]
     other = write_table(tmp_path, {"a": np.arange(5), "b": np.arange(2)}, "vector", name="v")[0]
     both = sk.concat([sk.open(one), sk.open(other)])
-    assert both.shapes() == [(1, 3), (2, 3), (5,), (2,)]
-    assert sk.open(other).shapes().dtype == np.int64  # type: ignore[union-attr]
-    assert sk.open(one)[:0].shapes().shape == (0, 0)
+    assert sk.kaldi.shapes(both) == [(1, 3), (2, 3), (5,), (2,)]
+    assert sk.kaldi.shapes(sk.open(other)).dtype == np.int64  # type: ignore[union-attr]
+    assert np.asarray(sk.kaldi.shapes(sk.open(one)[:0])).shape == (0, 0)
 
 
 def test_threads_and_a_fork_share_a_table_of_many_files(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_threads_and_a_fork_share_a_table_of_many_files(tmp_path: Path) -> None:
     wanted = [number % 12 for number in range(300)]
     with ThreadPoolExecutor(8) as threads:
         assert [int(value[0, 0]) for _, value in threads.map(ds.__getitem__, wanted)] == wanted
-    assert len(ds.node.decoder.entries.files._files) <= 3  # type: ignore[attr-defined]
+    assert len(ds._node.decoder.entries.files._files) <= 3  # type: ignore[attr-defined]
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -189,7 +189,7 @@ def test_threads_and_a_fork_share_a_table_of_many_files(tmp_path: Path) -> None:
     assert pickle.loads(os.read(reading, 1 << 16)) == list(range(12))
     os.close(reading)
     ds.close()
-    assert len(ds.node.decoder.entries.files._files) == 0  # type: ignore[attr-defined]
+    assert len(ds._node.decoder.entries.files._files) == 0  # type: ignore[attr-defined]
     assert ds[3][1][0, 0] == 3
 
 

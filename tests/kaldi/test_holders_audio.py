@@ -124,7 +124,7 @@ def test_a_flac_file_that_a_line_names_is_a_wave(channels: int, tmp_path: Path) 
     with RandomAccessReader(f"scp:{tmp_path}/wav.scp", "wave") as reader:
         for found in (ds[0][1], reader["u"], kaldi_read(path, "wave")):
             assert (found.rate, found.data.tolist()) == (8000, samples.T.tolist())
-    shape: Any = ds.shapes()[0]
+    shape: Any = sk.kaldi.shapes(ds)[0]
     assert list(shape) == [channels, 900]
     assert kaldi_read(path, "wave-info") == WaveInfo(8000, channels, 900)
     records = list(sk.open(f"kaldi:{tmp_path}"))

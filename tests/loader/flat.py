@@ -39,7 +39,7 @@ class Flat:
 
     @property
     def is_endless(self) -> bool:
-        return self.dataset.size is None
+        return self.dataset._node.size is None
 
     def run(self) -> list[Any]:
         if self.is_endless:

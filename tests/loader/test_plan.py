@@ -207,7 +207,7 @@ def test_saved_things_are_read_by_file_folder_and_description(data: Path, tmp_pa
         newest.noted
         == one.noted
         == alone.noted
-        == json.loads(json.dumps(source_paths_of(pipeline(data).node)))
+        == json.loads(json.dumps(source_paths_of(pipeline(data)._node)))
     )
     assert rebuild_saved(alone).dataset.fingerprint == alone.fingerprint
 
@@ -248,7 +248,7 @@ def test_a_root_that_is_no_utf8_is_not_noted(tmp_path: Path) -> None:
     with open(os.path.join(folder, "a.jsonl"), "wb") as file:
         file.write(b"{}\n" * 20)
     dataset = sk.open(os.path.join(folder, "a.jsonl"))
-    assert source_paths_of(dataset.node)["sources"][0]["runs"][0]["root"] is None
+    assert source_paths_of(dataset._node)["sources"][0]["runs"][0]["root"] is None
     sk.save_state(tmp_path / "states", taken(dataset, 1))
     assert rebuild_saved(read_saved(tmp_path / "states")).unlocated == (
         "it is not noted in which folder the files are",

@@ -38,7 +38,7 @@ def archive_of_vectors(folder: Path) -> sk.Dataset:
 
 @pytest.mark.parametrize("made", [archive_of_samples, archive_of_vectors])
 def test_keys_of_a_source_are_known_without_its_records(made: Any, tmp_path: Path) -> None:
-    leaf: Any = made(tmp_path).node
+    leaf: Any = made(tmp_path)._node
     own, rows = leaf.own_keys(), np.arange(len(KEYS))
     hashes, there = own.hashes(rows)
     assert (hashes.tolist(), there.all()) == ([key_hash(key) for key in KEYS], True)
@@ -49,7 +49,7 @@ def test_keys_of_a_source_are_known_without_its_records(made: Any, tmp_path: Pat
 def test_whole_files_are_ruled_out_by_what_is_known_of_them(tmp_path: Path) -> None:
     for name in "abcd":
         tmp_path.joinpath(f"{name}.jsonl").write_text('{"n": 1}\n' * 3)
-    leaf: Any = sk.open(tmp_path).node
+    leaf: Any = sk.open(tmp_path)._node
     known = [{"year": Bounds(year, year, nulls=False, values=True)} for year in (2021, 2024, 2024, 2020)]
     assert leaf.may_match_knowing(checked_where([("year", ">=", 2021)]), known).tolist() == [[0, 9]]
     assert leaf.may_match_knowing(checked_where([("year", "==", 2024)]), known).tolist() == [[3, 9]]
@@ -60,7 +60,7 @@ def test_whole_files_are_ruled_out_by_what_is_known_of_them(tmp_path: Path) -> N
 def test_bad_rows_are_named_by_file_with_the_first_of_each(tmp_path: Path) -> None:
     for name, lines in (("a", '{"n": 1}\n'), ("b", '{"n": 1}\n{\n[\n')):
         tmp_path.joinpath(f"{name}.jsonl").write_text(lines)
-    leaf: Any = sk.open(tmp_path).node
+    leaf: Any = sk.open(tmp_path)._node
     ((path, (error, count)),) = leaf.bad_rows(0, leaf.size).items()
     assert (path, error.row, count) == (str(tmp_path / "b.jsonl"), 1, 2)
     assert (leaf.own_keys(), leaf.problems(), leaf.beside(), leaf.decodes_itself) == (None, (), (), True)

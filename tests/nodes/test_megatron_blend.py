@@ -21,7 +21,7 @@ PARTS = [
 
 
 def blend(weights: tuple[float, ...] | None, draws: int, parts: list[sk.Dataset] = PARTS) -> sk.Dataset:
-    return sk.Dataset(MegatronBlend(tuple(part.node for part in parts), weights, draws))
+    return sk.Dataset(MegatronBlend(tuple(part._node for part in parts), weights, draws))
 
 
 @pytest.mark.parametrize("weights", [(0.7, 0.3), None])
@@ -32,13 +32,13 @@ def test_draws_are_those_of_the_blend(weights: tuple[float, ...] | None) -> None
     expected = [f"{'ab'[part]}{row}" for part, row in zip(which.tolist(), rows.tolist(), strict=True)]
     assert list(ds) == expected
     assert [ds[row] for row in range(draws)] == expected
-    assert ds.steady
+    assert ds._node.steady
     # Every epoch has the same draws, of the same epoch of each part.
-    assert ds.node.fetch(np.arange(draws, 2 * draws)) == expected
+    assert ds._node.fetch(np.arange(draws, 2 * draws)) == expected
     shuffled = blend(weights, draws, [part.shuffle(seed=3) for part in PARTS])
-    assert not shuffled.steady
-    both = [shuffled.node.record(row) for row in range(2 * draws)]
-    assert both == shuffled.node.fetch(np.arange(2 * draws))
+    assert not shuffled._node.steady
+    both = [shuffled._node.record(row) for row in range(2 * draws)]
+    assert both == shuffled._node.fetch(np.arange(2 * draws))
     assert both[:draws] != both[draws:]
 
 
@@ -74,7 +74,7 @@ def test_a_pipeline_file_has_the_blend(tmp_path: Path) -> None:
         loaded = sk.load_pipeline(tmp_path / "blend.json")
         assert loaded.fingerprint == ds.fingerprint
         assert list(loaded) == list(ds)
-        again = rebuild(ds.node.describe(None))
+        again = rebuild(ds._node.describe(None))
         assert again.fingerprint == ds.fingerprint
         assert [again.record(row).row for row in range(draws)] == [ds.locate(row).row for row in range(draws)]
 

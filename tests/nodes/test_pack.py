@@ -199,7 +199,7 @@ def test_long_pieces(positions: Any) -> None:
         500, seed=1, method=sk.Packing("best_fit", positions=positions), align=["mask"], columns=ALL, jobs=1
     )
     padded = [row for row, sample in enumerate(packed) if sample["cu_seqlens"][-1] < 500]
-    for sample in packed.fetch(np.array([*padded, 0, len(packed) - 1])):
+    for sample in packed._node.fetch(np.array([*padded, 0, len(packed) - 1])):
         check_sample(sample, documents, document=positions == "document")
 
 
@@ -242,7 +242,7 @@ def test_only_the_columns_that_are_used_are_made() -> None:
     read.clear()
     segments = ds.select_columns(["segment_ids"])
     assert same(segments[0], {"segment_ids": whole["segment_ids"]})
-    assert same(segments.fetch(np.array([0]))[0], {"segment_ids": whole["segment_ids"]})
+    assert same(segments._node.fetch(np.array([0]))[0], {"segment_ids": whole["segment_ids"]})
     assert read == []
     assert same(ds.select_columns(["mask"])[0], {"mask": whole["mask"]})
     assert {*read} == {"mask"}
@@ -281,17 +281,17 @@ def test_batches_are_read_as_arrays() -> None:
         made.drop_columns(["max_seqlen"]),
         made.select_columns(["tokens"]),
     ):
-        plan = ds.plan(np.arange(6))
+        plan = ds._node.plan(np.arange(6))
         columns = plan.arrays()
         assert columns is not None
         records = plan.read()
         assert columns.keys() == records[0].keys()
         for name, column in columns.items():
             assert np.array_equal(column, [record[name] for record in records])
-    assert both.plan(np.arange(6)).slice(2, 4).arrays() is not None
-    assert made.map(lambda record: record).plan(np.arange(2)).arrays() is None
-    assert sk.mix([made, made.select_columns(["tokens"])], seed=3).plan(np.arange(9)).arrays() is None
-    assert made.plan(np.arange(0)).arrays() is None
+    assert both._node.plan(np.arange(6)).slice(2, 4).arrays() is not None
+    assert made.map(lambda record: record)._node.plan(np.arange(2)).arrays() is None
+    assert sk.mix([made, made.select_columns(["tokens"])], seed=3)._node.plan(np.arange(9)).arrays() is None
+    assert made._node.plan(np.arange(0)).arrays() is None
     (batch,) = made.take(3).batches("numpy", size=3)
     assert batch["tokens"].shape == (3, 8)
 
@@ -460,19 +460,19 @@ def test_other_nodes_over_packed_samples() -> None:
     assert [int(each["tokens"][0]) for each in kept] == [0, 8, 16]
     parts = windows.split({"train": 0.8, "test": 0.2}, seed=1)
     assert sum(map(len, parts.values())) == len(windows)
-    assert windows.steady
-    assert not ds.steady
+    assert windows._node.steady
+    assert not ds._node.steady
     assert (
         pickle.loads(pickle.dumps(ds.epoch(1)))[n - 1]["tokens"].tolist()
         == ds.epoch(1)[n - 1]["tokens"].tolist()
     )
     with pytest.raises(sk.errors.InvalidArgument, match="made of several"):
-        ds.plan(np.arange(2)).origins()
+        ds._node.plan(np.arange(2)).origins()
 
 
 def test_windows_lie_in_the_blocks_of_their_documents() -> None:
     ds = sk.from_sequence(corpus([6] * 2500)).windows(8, jobs=1)
-    assert ds.node.blocks.tolist() == [0, 768, 1536, 1875]
+    assert ds._node.blocks.tolist() == [0, 768, 1536, 1875]
     local = ds.shuffle(3, window=1)
     assert sorted(int(each["tokens"][0]) for each in local) == list(range(0, 15000, 8))
 
@@ -507,9 +507,9 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path, monkeypatch: py
         assert data == sample["tokens"].astype("<u2").tobytes()
         assert all(row in ds.find(each.path, each.row) for each in places)
     assert "lengths=" not in ds.explain()
-    plan = ds.plan(np.arange(3))
+    plan = ds._node.plan(np.arange(3))
     assert plan.bytes == 3 * 5 * 2
-    assert ds.select_columns(["positions"]).plan(np.arange(3)).bytes == 0
+    assert ds.select_columns(["positions"])._node.plan(np.arange(3)).bytes == 0
     seen: list[tuple[int, int]] = []
     monkeypatch.setattr(DiskActivity, "may_wait", property(lambda _: True))
     monkeypatch.setattr(MappedFile, "advise", lambda _, *span: seen.append(span))
@@ -579,14 +579,14 @@ def test_the_description_is_the_golden_one() -> None:
     columns = ["tokens", "segment_ids", "positions"]
     packed = {"kind": "pack", "length": 2, "extra": 0, "method": "concat", "seed": 7, "order": "table"}
     fim = {"rate": 0.5, "prefix": 1, "suffix": 2, "middle": 3, "spm": 0.5, "end_tokens": 0}
-    assert docs.pack(2, seed=7, jobs=1).node.describe(None) == {
+    assert docs.pack(2, seed=7, jobs=1)._node.describe(None) == {
         **packed, "columns": columns, "count": 2, "lengths": lengths, "of": [child]
     }  # fmt: skip
     samples = docs.pack(2, seed=7, fim=sk.Fim(0.5, 1, 2, 3), method=sk.Packing(pad=5), jobs=1)
-    assert samples.node.describe(None) == {
+    assert samples._node.describe(None) == {
         **packed, "fim": fim, "columns": columns, "pad": 5, "count": 4, "lengths": lengths, "of": [child]
     }  # fmt: skip
-    assert docs.windows(2, next_token=True, jobs=1).node.describe(None) == {
+    assert docs.windows(2, next_token=True, jobs=1)._node.describe(None) == {
         "kind": "windows", "length": 2, "extra": 1, "columns": ["tokens"], "next_token": True, "count": 2,
         "lengths": lengths, "of": [child],
     }  # fmt: skip
@@ -624,7 +624,7 @@ def test_too_little_memory_for_megatrons_order(monkeypatch: pytest.MonkeyPatch) 
 
 def test_megatrons_order() -> None:
     ds = packed([3, 5, 2, 4, 6], order="megatron", samples=9, seed=1234, next_token=True, columns=["tokens"])
-    assert ds.steady
+    assert ds._node.steady
     assert len(ds) >= 9
     assert all(len(sample["tokens"]) == 5 for sample in ds)
     assert all(row in ds.find(LIST, place.row) for row in range(9) for place in ds.locate(row))

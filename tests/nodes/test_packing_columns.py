@@ -57,14 +57,14 @@ def columns_in(folder: Path) -> list[str]:
 @pytest.mark.parametrize("counts", [[1], [256], [255], [513, 0, 700], [1024, 1]])
 def test_columns_of_the_index_are_those_of_memory(tmp_path: Path, counts: list[int]) -> None:
     data, lengths = opened(tmp_path, counts)
-    assert_equal(packing_columns(data.node, jobs=1, most_in_memory=0, chunk=256), lengths)
+    assert_equal(packing_columns(data._node, jobs=1, most_in_memory=0, chunk=256), lengths)
     assert len(columns_in(tmp_path)) == 6  # the header and five columns
-    assert_equal(packing_columns(data.node, most_in_memory=0, chunk=256), lengths)
+    assert_equal(packing_columns(data._node, most_in_memory=0, chunk=256), lengths)
 
 
 def test_nothing_is_written_for_few_documents(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [300])
-    assert_equal(packing_columns(data.node), lengths)
+    assert_equal(packing_columns(data._node), lengths)
     assert columns_in(tmp_path) == []
 
 
@@ -89,23 +89,25 @@ def test_columns_follow_the_order_of_rows(tmp_path: Path) -> None:
     names = set()
     for name, ordered in in_orders(data).items():
         lengths = [len(record["tokens"]) for record in ordered]
-        assert ordered.lengths.tolist() == document_lengths(ordered.node).tolist() == lengths, name
-        assert ordered.lengths.dtype == np.int64
-        assert not ordered.lengths.flags.writeable
-        assert_equal(packing_columns(ordered.node, jobs=1, most_in_memory=0, chunk=256), lengths)
+        assert (
+            sk.formats.token_lengths(ordered).tolist() == document_lengths(ordered._node).tolist() == lengths
+        ), name
+        assert sk.formats.token_lengths(ordered).dtype == np.int64
+        assert not sk.formats.token_lengths(ordered).flags.writeable
+        assert_equal(packing_columns(ordered._node, jobs=1, most_in_memory=0, chunk=256), lengths)
         names |= {file for file in columns_in(tmp_path) if file.endswith(".json")}
     assert len(names) == 6
 
 
 def test_columns_lie_apart_for_each_order_and_are_removed_with_their_files(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [300])
-    packing_columns(data.node, jobs=1, most_in_memory=0)
+    packing_columns(data._node, jobs=1, most_in_memory=0)
     kept = columns_in(tmp_path)
-    packing_columns(data[:9].node, jobs=1, most_in_memory=0)
+    packing_columns(data[:9]._node, jobs=1, most_in_memory=0)
     assert set(kept) < set(columns_in(tmp_path))
     write_pair(tmp_path / "0.bin", [np.arange(length) for length in lengths[:7]])
     changed = sk.open(str(tmp_path / "*.bin"), format="tokens")
-    packing_columns(changed.node, jobs=1, most_in_memory=0)
+    packing_columns(changed._node, jobs=1, most_in_memory=0)
     assert len(columns_in(tmp_path)) == 6
     assert not set(kept) & set(columns_in(tmp_path))
 
@@ -113,7 +115,7 @@ def test_columns_lie_apart_for_each_order_and_are_removed_with_their_files(tmp_p
 @pytest.mark.parametrize("damage", ["cut", "gone", "torn header"])
 def test_damaged_columns_are_built_again(tmp_path: Path, damage: str) -> None:
     data, lengths = opened(tmp_path, [300])
-    packing_columns(data.node, jobs=1, most_in_memory=0)
+    packing_columns(data._node, jobs=1, most_in_memory=0)
     ending = ".json" if damage == "torn header" else "place.u32"
     (path,) = (tmp_path / ".seekable").glob(f"packing-*{ending}")
     if damage == "gone":
@@ -121,7 +123,7 @@ def test_damaged_columns_are_built_again(tmp_path: Path, damage: str) -> None:
     else:
         path.write_bytes(path.read_bytes()[:-4])
     (tmp_path / ".seekable" / f"{path.name}.0123456789abcdef.tmp").write_bytes(b"torn")
-    assert_equal(packing_columns(data.node, jobs=1, most_in_memory=0), lengths)
+    assert_equal(packing_columns(data._node, jobs=1, most_in_memory=0), lengths)
     assert not list((tmp_path / ".seekable").glob("packing-*.tmp"))
 
 
@@ -129,7 +131,7 @@ def test_progress_ends_with_all_documents(tmp_path: Path) -> None:
     data, _ = opened(tmp_path, [1000])
     seen: list[tuple[str, int, int | None]] = []
     packing_columns(
-        data.node,
+        data._node,
         jobs=1,
         most_in_memory=0,
         chunk=256,
@@ -141,31 +143,31 @@ def test_progress_ends_with_all_documents(tmp_path: Path) -> None:
 def test_rows_that_change_or_are_no_documents_are_refused(tmp_path: Path) -> None:
     data, _ = opened(tmp_path, [5])
     with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
-        packing_columns(data.shuffle(1).node)
-    assert has_documents(data.node)
-    assert not has_documents(data.map(longer_than_two).node)
+        packing_columns(data.shuffle(1)._node)
+    assert has_documents(data._node)
+    assert not has_documents(data.map(longer_than_two)._node)
     with pytest.raises(sk.errors.InvalidArgument, match="documents of token files"):
-        packing_columns(sk.from_sequence([1, 2]).node, most_in_memory=0)
+        packing_columns(sk.from_sequence([1, 2])._node, most_in_memory=0)
 
 
 def test_lengths_are_those_of_documents_in_a_fixed_order(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [5, 0, 2])
-    held = data.lengths
+    held = sk.formats.token_lengths(data)
     assert held.tolist() == lengths
-    assert data.lengths is held
-    assert data[:0].lengths.tolist() == []
+    assert sk.formats.token_lengths(data) is held
+    assert sk.formats.token_lengths(data[:0]).tolist() == []
     with pytest.raises(sk.errors.InvalidArgument, match=r"before map\(\) .* key= names"):
-        _ = data.map(longer_than_two).lengths
+        _ = sk.formats.token_lengths(data.map(longer_than_two))
     with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle"):
-        _ = data.shuffle(3).lengths
+        _ = sk.formats.token_lengths(data.shuffle(3))
     with pytest.raises(sk.errors.InvalidArgument, match="documents of token files"):
-        _ = sk.from_sequence([[1, 2]]).lengths
+        _ = sk.formats.token_lengths(sk.from_sequence([[1, 2]]))
 
 
 def test_columns_are_built_in_other_processes(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [1500])
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        assert_equal(packing_columns(data.node, executor=pool, most_in_memory=0, chunk=256), lengths)
+        assert_equal(packing_columns(data._node, executor=pool, most_in_memory=0, chunk=256), lengths)
 
 
 def opened_of_old_files(folder: Path) -> list[int]:
@@ -180,7 +182,7 @@ def opened_of_old_files(folder: Path) -> list[int]:
 def build(folder: Path) -> None:
     """Build the columns of a folder of pairs that has an index."""
     data = sk.open(str(folder / "*.bin"), format="tokens")
-    packing_columns(data.node, jobs=1, most_in_memory=0, chunk=256)
+    packing_columns(data._node, jobs=1, most_in_memory=0, chunk=256)
 
 
 def without_columns(folder: Path) -> None:
@@ -194,7 +196,7 @@ def check_kill(killer: Killer, folder: Path, point: tuple[str | None, int], leng
     kind, number = point
     code = killer.kill_at(number, folder, build, folder, kind=kind)
     data = sk.open(str(folder / "*.bin"), format="tokens")
-    assert_equal(packing_columns(data.node, jobs=1, most_in_memory=0, chunk=256), lengths)
+    assert_equal(packing_columns(data._node, jobs=1, most_in_memory=0, chunk=256), lengths)
     assert len(columns_in(folder)) == 6
     return code
 
@@ -222,11 +224,11 @@ def test_a_build_killed_at_any_file_operation_leaves_no_column_that_is_taken(tmp
 
 def test_columns_are_read_after_a_fork_and_by_a_pickle(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [300])
-    columns = packing_columns(data.node, jobs=1, most_in_memory=0)
+    columns = packing_columns(data._node, jobs=1, most_in_memory=0)
     again = pickle.loads(pickle.dumps(data))
-    assert again.lengths.tolist() == lengths
+    assert sk.formats.token_lengths(again).tolist() == lengths
     child = os.fork()
     if not child:
-        right = columns.place.tolist() == packing_columns(again.node, most_in_memory=0).place.tolist()
+        right = columns.place.tolist() == packing_columns(again._node, most_in_memory=0).place.tolist()
         os._exit(0 if right and data[7]["tokens"].size == lengths[7] else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -31,7 +31,7 @@ def shuffled(times: int) -> sk.Dataset:
 
 
 def test_a_dataset_at_many_places_is_described_once() -> None:
-    tree = doubled(16).node.describe(None)
+    tree = doubled(16)._node.describe(None)
     while "of" in tree:
         first, second = tree["of"]
         assert first is second

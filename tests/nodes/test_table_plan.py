@@ -54,7 +54,7 @@ def test_no_more_is_decoded_at_once_than_the_cache_holds(
         table, tmp_path / "a.parquet", row_group_size=ROWS, compression="none", use_dictionary=False
     )
     dataset = sk.open(str(tmp_path), decode="arrow")
-    node = dataset.node
+    node = dataset._node
     monkeypatch.setattr(DECODED, "_most_bytes", 500_000)
     DECODED.forget()
     plan = node.plan(np.arange(8 * ROWS))

@@ -103,7 +103,7 @@ def test_locations_are_bytes_of_the_file(tmp_path: Path) -> None:
     where = data.locate(1)
     assert (where.path, where.row, where.offset, where.length) == (str(tmp_path / "a.bin"), 1, 20, 21)
     assert data.find(where.path, 1) == [1]
-    assert data.plan(np.array([1])).bytes == 21
+    assert data._node.plan(np.array([1])).bytes == 21
 
 
 @pytest.mark.parametrize("columns", [["mask"], ["weight", "tokens"], []])
@@ -200,7 +200,7 @@ def test_fingerprints_are_those_of_a_copy_of_the_files(tmp_path: Path) -> None:
         data = sk.open(str(folder / "*.bin"), format="tokens")
         found.add(data.fingerprint)
     assert len(found) == 1
-    forms = data.node.describe(None)
+    forms = data._node.describe(None)
     assert (forms["forms"], forms["form_of"]) == ([{"dtype": "<u2"}, {"dtype": "<i4"}], [0, 1])
 
 
@@ -210,7 +210,7 @@ def test_documents_of_one_length_are_read_as_arrays(tmp_path: Path, form: str) -
     write_tokens(tmp_path / "a.bin", documents, FORMS[form])
     data = dataset_of(open_source(tmp_path, ["a.bin"]))
     rows = [4, 0, 0, 2]
-    arrays = data.plan(np.array(rows)).arrays()
+    arrays = data._node.plan(np.array(rows)).arrays()
     assert arrays is not None
     assert list(arrays) == list(documents[0])
     for name, array in arrays.items():
@@ -220,7 +220,7 @@ def test_documents_of_one_length_are_read_as_arrays(tmp_path: Path, form: str) -
     assert batch["tokens"].tolist() == [document["tokens"].tolist() for document in documents]
     (loaded,) = sk.Loader(data, batch_size=5, epochs=1)
     assert np.asarray(loaded["tokens"]).tolist() == batch["tokens"].tolist()
-    assert data.plan(np.zeros(0, np.int64)).arrays() is None
+    assert data._node.plan(np.zeros(0, np.int64)).arrays() is None
 
 
 def test_documents_of_other_lengths_are_no_arrays(tmp_path: Path) -> None:

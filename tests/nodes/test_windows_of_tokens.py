@@ -46,7 +46,7 @@ def test_windows_are_ranges_of_all_tokens(
     count, width = (53 - next_token) // length, length + next_token
     assert len(windows) == count
     rows = np.random.default_rng(2).integers(0, 3 * count, 40)
-    plan = windows.plan(rows)
+    plan = windows._node.plan(rows)
     assert isinstance(plan, WindowPlan)
     for name, values in whole.items():
         expected = [values[row % count * length :][:width].tolist() for row in rows.tolist()]
@@ -57,7 +57,7 @@ def test_windows_are_ranges_of_all_tokens(
         ]
     assert plan.paths == {str(tmp_path / f"{number}.bin") for number in (0, 2, 3)}
     assert plan.bytes == 40 * width * 5
-    assert data.windows(length).plan(rows).bytes == 40 * length * 4  # without the mask
+    assert data.windows(length)._node.plan(rows).bytes == 40 * length * 4  # without the mask
     assert plan.slice(4, 4).read() == []
 
 
@@ -76,7 +76,7 @@ def test_windows_lead_to_their_documents(tmp_path: Path) -> None:
 def test_segments_of_windows_are_those_of_documents(tmp_path: Path) -> None:
     data, whole = opened(tmp_path)
     windows = data.windows(13, columns=["tokens", "segment_ids"])
-    assert not isinstance(windows.plan(np.array([0])), WindowPlan)
+    assert not isinstance(windows._node.plan(np.array([0])), WindowPlan)
     assert windows[0]["tokens"].tolist() == whole["tokens"][:13].tolist()
     assert windows[0]["segment_ids"].tolist() == [1] * 3 + [2] * 9 + [3]
 
@@ -87,7 +87,7 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
     assert len(windows[0]["mask"]) == 4
     (tmp_path / "0.mask").write_bytes(b"")
     with pytest.raises(IndexStale, match=r"0\.mask"):
-        windows.fetch(np.array([0, 1]))
+        windows._node.fetch(np.array([0, 1]))
 
 
 def test_short_aligned_files_are_refused(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_short_aligned_files_are_refused(tmp_path: Path) -> None:
     windows = data.windows(3, align=["mask"])
     assert len(windows[0]["mask"]) == 3
     with pytest.raises(CorruptRecord, match=r"3\.mask"):
-        windows.fetch(np.array([len(windows) - 1]))
+        windows._node.fetch(np.array([len(windows) - 1]))
 
 
 def test_batches_of_windows_are_arrays(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def _filter_batches(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
     def odd(records: list[Any]) -> list[bool]:
         return [record["n"] % 2 == 1 for record in records]
 
-    sk.open(corpus).filter_batches(odd, size=17, save=out / "kept.u64", **how)
+    sk.open(corpus).filter(odd, size=17, save=out / "kept.u64", **how)
     return contents(out)
 
 

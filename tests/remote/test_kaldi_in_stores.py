@@ -126,7 +126,7 @@ def test_a_script_names_files_of_stores_and_beside_it(
     monkeypatch.chdir(tmp_path / "away")
     ds = sk.open(f"scp:{store.mount}/{name}")
     assert same(ds, MATRICES)
-    assert np.asarray(ds.shapes()).tolist() == [list(value.shape) for value in MATRICES.values()]
+    assert np.asarray(sk.kaldi.shapes(ds)).tolist() == [list(value.shape) for value in MATRICES.values()]
     assert np.array_equal(ds.key("utt04")[1], MATRICES["utt04"])
 
 
@@ -197,7 +197,7 @@ def test_objects_of_a_batch_are_fetched_at_once(store: CountingStore) -> None:
     for name, files in (("feats", 1), ("apart", 12)):
         ds = sk.open(f"scp:{store.mount}/{name}.scp", format=sk.formats.Kaldi(holder="matrix"))
         store.forget()
-        assert len(ds.fetch(np.arange(12))) == 12
+        assert len(ds._node.fetch(np.arange(12))) == 12
         objects = [key for key, _, _ in store.reads if not key.endswith(".scp")]
         assert len(objects) == len(store.stats) == files
 

@@ -47,7 +47,7 @@ def ordered(dataset: sk.Dataset, random: Random) -> sk.Dataset:
 
 def mixed(parts: dict[str, sk.Dataset], random: Random) -> sk.Dataset:
     weights = {name: random.choice([0.5, 1, 2, 3]) for name in parts}
-    endless = any(part.size is None for part in parts.values())
+    endless = any(part._node.size is None for part in parts.values())
     stop: Any = "never" if endless else random.choice(["first", "all", "never"])
     if endless or random.random() < 0.2:
         later = {name: random.choice([0.5, 1, 2, 3]) for name in parts}

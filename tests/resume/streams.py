@@ -69,7 +69,9 @@ def stream(sizes: Sizes, random: Random) -> sk.Stream:
         made: sk.Stream = sk.mix(streams, weights=weights, seed=3, open=opened)
     else:
         dataset = mixed(parts, random) if len(parts) > 1 else next(iter(parts.values()))
-        epochs = random.choice([None, None, 2]) if dataset.size is not None and len(parts) == 1 else None
+        epochs = (
+            random.choice([None, None, 2]) if dataset._node.size is not None and len(parts) == 1 else None
+        )
         made = dataset.stream(lanes=lanes, epochs=epochs).map(stamped)
     return stages(made, random)
 

@@ -32,8 +32,8 @@ def drawn(random: Random) -> Continued:
         segments.append(OldSegment(random.randint(0, 1), positions))
     taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
     axis = Remaining.after(random.randint(0, 9), taken)
-    olds = old.node, old.shuffle(seed=3).node
-    return Continued(olds, new.node, tuple(segments), axis, random.randint(0, 30))
+    olds = old._node, old.shuffle(seed=3)._node
+    return Continued(olds, new._node, tuple(segments), axis, random.randint(0, 30))
 
 
 @given(st.integers(0, 2**32))
@@ -75,8 +75,8 @@ def test_golden() -> None:
         OldSegment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
         OldSegment(0, StridedRange(6, 2)),
     )
-    olds = source("a", 8).node, source("a", 8).shuffle(seed=5).node
-    node = Continued(olds, source("b", 4).shuffle(seed=2).node, segments, Remaining.after(3, [0, 2]), 8)
+    olds = source("a", 8)._node, source("a", 8).shuffle(seed=5)._node
+    node = Continued(olds, source("b", 4).shuffle(seed=2)._node, segments, Remaining.after(3, [0, 2]), 8)
     slots, below = node.route(np.arange(18))
     assert slots.tolist() == [2, 2, 2, 0, 2, 1, 2, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2, 2]
     assert below.tolist() == [0, 1, 2, 1, 4, 2, 6, 4, 5, 7, 6, 7, 8, 9, 10, 11, 12, 13]

@@ -39,7 +39,7 @@ UNKNOWN = {kind for kind in KINDS if node_class(kind).order_unknown}
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:
     """Return a description as it comes from a file."""
-    description: dict[str, Any] = json.loads(canonical_json(dataset.node.describe(None)))
+    description: dict[str, Any] = json.loads(canonical_json(dataset._node.describe(None)))
     return description
 
 
@@ -61,8 +61,10 @@ def again_of(description: dict[str, Any], **arguments: Any) -> sk.Dataset:
 
 def assert_same_order(dataset: sk.Dataset, again: sk.Dataset, positions: list[int]) -> None:
     at = np.array(positions, dtype=np.int64)
-    assert bare(again.plan(at).locate()) == bare(dataset.plan(at).locate())
-    assert bare([again.node.record(position) for position in positions]) == bare(dataset.plan(at).locate())
+    assert bare(again._node.plan(at).locate()) == bare(dataset._node.plan(at).locate())
+    assert bare([again._node.record(position) for position in positions]) == bare(
+        dataset._node.plan(at).locate()
+    )
 
 
 def test_every_class_of_nodes_is_that_of_its_kind() -> None:
@@ -84,7 +86,7 @@ def test_what_a_description_says_of_blocks_is_true_of_every_source(tmp_path: Pat
         if not (issubclass(kind, LeafNode) and kind.in_runs):
             continue
         (folder := tmp_path / kind.kind).mkdir()
-        (leaf,) = leaves_of(BUILDERS[kind][0](1100, folder).node)
+        (leaf,) = leaves_of(BUILDERS[kind][0](1100, folder)._node)
         (tree,) = described_sources(leaf.describe(None))
         records = [file["records"] for file in tree["files"]] if "files" in tree else [tree["length"]]
         assert leaf.blocks.tolist() == default_blocks_within(np.array(records, dtype=np.int64)).tolist()
@@ -120,15 +122,18 @@ def test_each_kind_of_node_has_its_order_again(kind: type[Node], number: int, tm
             rebuild(description)
         return
     again = sk.Dataset(rebuild(description))
-    assert (again.fingerprint, again.size, again.steady) == (
+    assert (again.fingerprint, again._node.size, again._node.steady) == (
         dataset.fingerprint,
-        dataset.size,
-        dataset.steady,
+        dataset._node.size,
+        dataset._node.steady,
     )
     rows = [0, 1, 500, len(dataset) - 1, len(dataset), 3 * len(dataset) + 7]
     if any(place[0].startswith("/") for place in flat(bare(dataset.locate([0])))):
-        same = [[(path.rpartition("/")[2], row)] for path, row in bare(dataset.plan(np.array(rows)).locate())]
-        found = bare(again.plan(np.array(rows)).locate())
+        same = [
+            [(path.rpartition("/")[2], row)]
+            for path, row in bare(dataset._node.plan(np.array(rows)).locate())
+        ]
+        found = bare(again._node.plan(np.array(rows)).locate())
         assert [[(path.rpartition("/")[2], row)] for path, row in found] == same
     else:
         assert_same_order(dataset, again, rows)
@@ -149,19 +154,19 @@ def test_any_pipeline_has_its_order_again(graph: Graph, epoch: int) -> None:
         return
     again = sk.Dataset(rebuild(description))
     assert again.fingerprint == graph.dataset.fingerprint
-    assert (again.size, again.steady, again.lanes) == (
-        graph.dataset.size,
-        graph.dataset.steady,
+    assert (again._node.size, again._node.steady, again.lanes) == (
+        graph.dataset._node.size,
+        graph.dataset._node.steady,
         graph.dataset.lanes,
     )
-    assert again.node.blocks.tolist() == graph.dataset.node.blocks.tolist()
-    size = graph.dataset.size or 0
+    assert again._node.blocks.tolist() == graph.dataset._node.blocks.tolist()
+    size = graph.dataset._node.size or 0
     assert_same_order(graph.dataset, again, list(range(epoch * size, (epoch + 1) * size)))
 
 
 def test_a_schedule_and_no_end() -> None:
     again = again_of(described(endless()))
-    assert again.size is None
+    assert again._node.size is None
     assert_same_order(endless(), again, list(range(200)))
 
 
@@ -171,7 +176,7 @@ def test_windows_follow_the_files(tmp_path: Path) -> None:
     again = again_of(described(dataset))
     places = [(tmp_path.joinpath(path).as_posix(), row) for path, row in bare(again.locate(list(range(99))))]
     assert places == bare(dataset.locate(list(range(99))))
-    other = sk.from_sequence(range(dataset.size or 0), version="of one file").shuffle(
+    other = sk.from_sequence(range(dataset._node.size or 0), version="of one file").shuffle(
         seed=5, window=2, lanes=3
     )
     assert [row for _, row in bare(again_of(described(other)).locate(list(range(99))))] != [

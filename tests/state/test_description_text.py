@@ -20,7 +20,7 @@ def test_a_dataset_that_is_used_twice_stands_once(tmp_path: Path) -> None:
     data = sk.open(tmp_path)
     texts = sk.open(tmp_path, decode="bytes")
     mixed = sk.mix([data.shuffle(seed=1), data.shuffle(seed=2), texts], weights=[1, 1, 1], seed=3)
-    described = mixed.node.describe(None)
+    described = mixed._node.describe(None)
     text = PipelineDescription(described).text()
     assert [text.count(f"{name}.jsonl") for name in ("first", "second")] == [1, 1]
     assert text.count('"files":0') == 2

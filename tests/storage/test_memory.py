@@ -102,7 +102,7 @@ def test_cold_files_are_fetched_before_they_are_read(corpus: Path, monkeypatch: 
     run = iter(sk.Loader(ds, batch_size=64, collate=list, prefetch=0))
     records = [record for batch in run for record in batch]
     assert disk_reads() > before
-    assert records == ds.fetch(np.arange(8192))
+    assert records == ds._node.fetch(np.arange(8192))
     assert sorted(records) == list(sk.open(corpus))
     # Everything was told of, in few and long ranges that are in order within what is told at once.
     assert sum(length for _, length in advised.ranges) >= corpus.stat().st_size * 0.9
@@ -111,7 +111,7 @@ def test_cold_files_are_fetched_before_they_are_read(corpus: Path, monkeypatch: 
 
 def test_natural_order_is_fetched_in_one_go(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     advised = Advised(monkeypatch)
-    assert len(sk.open(corpus).plan(np.arange(1000)).read()) == 1000
+    assert len(sk.open(corpus)._node.plan(np.arange(1000)).read()) == 1000
     assert advised.ranges == [(0, 1009 * 1000)]
 
 

@@ -51,7 +51,7 @@ def test_a_larger_sample_is_read_by_a_job(many: Opened, of_many: TestClient) -> 
 
 def test_the_values_of_a_key(pages: TestClient, shown: Opened, of_many: TestClient) -> None:
     found = pages.get("/d/corpus/field?key=meta.lang&as=json").json()
-    *_, expected = field(shown.dataset("corpus").node, ("meta", "lang"), n=1000)
+    *_, expected = field(shown.dataset("corpus")._node, ("meta", "lang"), n=1000)
     assert {key: found[key] for key in expected.document()} == expected.document()
     langs = [record(number)["meta"]["lang"] for number in range(300)]
     assert {each["value"]: each["count"] for each in found["top"]} == {
@@ -124,7 +124,7 @@ def test_statistics_say_how_many_tokens_there_are(data: Path) -> None:
         "made_of": "exact, from all 200 rows",
     }
     assert f"{words:,} tokens in all, " in page
-    stored = int(sk.open(data / "tokens").lengths.sum())
+    stored = int(sk.formats.token_lengths(sk.open(data / "tokens")).sum())
     assert (estimates["tokens"]["count"], estimates["tokens"]["made_of"]) == (stored, "exact, from the index")
     estimates, page = found(None)
     assert (estimates["code"], "--tokenizer" in page) == (None, True)

@@ -308,7 +308,7 @@ def test_an_error_of_a_template_is_a_page_too(shown: Opened, monkeypatch: pytest
 
 def test_two_states_say_what_each_source_delivered_between_them(pages: TestClient, data: Path) -> None:
     found = twin(pages, "s/checkpoints/5...15")["delivered"]
-    places = pipeline(data).node.plan(np.arange(5 * BATCH, 15 * BATCH)).locate()
+    places = pipeline(data)._node.plan(np.arange(5 * BATCH, 15 * BATCH)).locate()
     came = Counter("web" if "/corpus/" in place.path else "code" for place in places)
     assert {each["source"]: each["rows"] for each in found} == came
     assert "Delivered since" in pages.get("/s/checkpoints/5...15").text

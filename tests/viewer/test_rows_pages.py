@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def test_the_rows_of_a_sample(pages: TestClient, shown: Opened) -> None:
     found = pages.get("/d/corpus/search?q=committee&as=json").json()
-    *_, expected = search_all(shown.dataset("corpus").node, "committee")
+    *_, expected = search_all(shown.dataset("corpus")._node, "committee")
     assert [hit["row"] for hit in found["hits"]] == [hit.row for hit in expected.hits]
     assert (found["text"], found["found"], found["made_of"]) == (
         "committee",

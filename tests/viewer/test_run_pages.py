@@ -54,7 +54,7 @@ def test_what_cannot_be_shown_says_why(pages: TestClient) -> None:
 def test_texts_are_counted_by_the_command_too(data: Path) -> None:
     steps = ("--to", "3", "--batch-size", "8", "--text-key", "text")
     (fact,) = documents("plot", "padding", "checkpoints", *steps, cwd=data)
-    node = pipeline(data).node
+    node = pipeline(data)._node
     texts = [len(record["text"]) for record in node.fetch(np.arange(24))]
     assert fact["held"] == sum(texts)
     *_, by_index = padding(sk.Loader(pipeline(data), batch_size=8, prefetch=0), start=0, stop=3)

@@ -37,7 +37,7 @@ def test_a_step_ranked_by_oddness_is_that_of_the_facts() -> None:
     loader = sk.Loader(DATA, global_batch_size=16, rank=0, world_size=2, prefetch=0)
     opened = opened_of({"train": loader})
     found = twin(client_of(opened), "p/train/step/3?by=odd")
-    node = DATA.node
+    node = DATA._node
     assert found["odd"] == next(odd(node, np.arange(48, 64), usual(node, [0]), steps=0)).document()
     of_rank = twin(client_of(opened), "p/train/step/3?by=odd&rank=1")
     assert of_rank["odd"] == found["odd"]
@@ -65,7 +65,7 @@ def test_functions_of_a_pipeline_do_not_run_for_records_one_by_one() -> None:
     opened = opened_of({"train": sk.Loader(DATA.map(refused), batch_size=8, collate=list, prefetch=0)})
     assert can_rank(opened, "train")
     found = twin(client_of(opened), "p/train/step/0?by=odd")["odd"]
-    assert found == next(odd(DATA.node, np.arange(8), usual(DATA.node, [0]), steps=0)).document()
+    assert found == next(odd(DATA._node, np.arange(8), usual(DATA._node, [0]), steps=0)).document()
 
 
 def test_lists_of_records_are_measured_as_they_are_made() -> None:

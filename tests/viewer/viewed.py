@@ -136,7 +136,7 @@ def opened(folder: Path) -> Opened:
     }
     logs = dict.fromkeys(("train", "stream", "even"), read_loss_log(folder / "train.jsonl"))
     found = opened_of(targets, logs=logs, media=media_roots([folder / "media"]))
-    node = found.dataset("corpus").node
+    node = found.dataset("corpus")._node
     job = found.jobs.start(
         "verify", "first", verification_work(node, "corpus", deep=True, decode=True, index_dir=None)
     )

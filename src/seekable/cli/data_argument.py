@@ -22,6 +22,7 @@ from seekable.formats.tar.field_decoders import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.index_location import Index
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.node import node_of
 from seekable.storage.access import Storage
 from seekable.storage.mapped import MOST_OPEN_FILES
 
@@ -100,7 +101,7 @@ class DataArgument:
         Raises:
             InvalidArgument: a pipeline needs functions or sequences, or an option is for data alone.
         """
-        return self.dataset().node
+        return node_of(self.dataset())
 
     def _pipeline(self) -> Node:
         self.refuse_options()
@@ -156,7 +157,7 @@ class DataArgument:
         """
         if is_pipeline_file(self.path):
             raise InvalidArgument(f"{self.path!r} is a pipeline file and not data: name the data itself")
-        (source,) = leaves_of(self.dataset().node)
+        (source,) = leaves_of(node_of(self.dataset()))
         assert isinstance(source, DataSource)
         return source
 
@@ -219,7 +220,7 @@ class DataArgument:
         """Return the fields of archives that are never loaded: commands take their bytes."""
         with warnings.catch_warnings(), suppress(SeekableError):
             warnings.simplefilter("ignore")
-            node = self._opened("bytes").node
+            node = node_of(self._opened("bytes"))
             leaves = [leaf for leaf in leaves_of(node) if isinstance(leaf, SampleSource)]
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]

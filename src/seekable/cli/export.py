@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -139,7 +140,7 @@ def _records(argument: DataArgument, *, as_table: bool) -> Dataset | Stream:
     source = argument.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
         opened: Dataset = argument.dataset()
-        is_text = as_table and getattr(opened.node, "format", None) == "text"
+        is_text = as_table and getattr(node_of(opened), "format", None) == "text"
         return opened.map(_as_column) if is_text else opened
     made = made_by(source)
     if not isinstance(made, Dataset | Stream):

@@ -9,6 +9,7 @@ import typer
 
 from seekable.cli.pack import PackingOptions
 from seekable.cli.shared_options import DataOptions, PathArgument, Without, argument, examples, option
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,14 +71,14 @@ def get(
         dataset = packing.packed(dataset, pack, jobs=data.jobs, progress=argument.watch)
         argument.watch.close()
     dataset.locate(numbers)  # Before anything is printed, all rows are known to be there.
-    size = dataset.node.size
+    size = node_of(dataset).size
     numbers = [number if size is None else number % size for number in numbers]
     if decode or tokenizer is not None:
         _write_decoded(dataset, numbers, tokenizer, packing.key, as_json=data.as_json)
     else:
         from seekable.cli.records import write_records
 
-        write_records(dataset.node, numbers, as_json=data.as_json)
+        write_records(node_of(dataset), numbers, as_json=data.as_json)
 
 
 def _refuse(packing: PackingOptions) -> None:
@@ -107,7 +108,7 @@ def _write_decoded(
     from seekable.packing.nodes.packed_node import PackedNode
 
     decoder = TokenDecoder(tokenizer)
-    if isinstance(dataset.node, PackedNode):
+    if isinstance(node_of(dataset), PackedNode):
         write_samples(dataset, rows, decoder, as_json=as_json)
     else:
         write_texts(dataset, rows, decoder, key=key or "tokens", as_json=as_json)

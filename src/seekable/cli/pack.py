@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, examples, option
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -157,7 +158,7 @@ def pack(
         "length": length,
         **_survey(packed),
         "python": json_safe(packing.call(argument.expression, length)),
-        "nodes": [json_safe(line) for line in explained(packed.node)],
+        "nodes": [json_safe(line) for line in explained(node_of(packed))],
     }
     _print(found, packed, explain=explain, head=head, as_json=data.as_json)
 
@@ -187,7 +188,7 @@ def _survey(packed: Dataset) -> dict[str, Any]:
 
     from seekable.packing.nodes.packed_node import PackedNode
 
-    node = packed.node
+    node = node_of(packed)
     assert isinstance(node, PackedNode)
     rows = np.arange(min(node.size, _MOST_COUNTED))
     bounds = node.packing.pieces(rows, np.zeros_like(rows)).bounds

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.shared_options import DataOptions, Without, argument, examples
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -127,7 +128,7 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
         return made.shuffle(0) if shuffle else made
     if shuffle:
         raise InvalidArgument(f"--shuffle is for data, and {target!r} has an order of its own: leave it out")
-    return Dataset(reshuffled(made.node, **order))
+    return Dataset(reshuffled(node_of(made), **order))
 
 
 def _is_function(target: str) -> bool:

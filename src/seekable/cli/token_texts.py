@@ -11,6 +11,7 @@ from seekable.cli.output import write_document, write_line
 from seekable.errors import InvalidArgument
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.step_plan import places_of
+from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import TOKENS
 from seekable.packing.order.pieces import LITERAL
@@ -124,7 +125,7 @@ def samples_with_pieces(
         rows: the samples.
         decoder: makes the text of each piece; None for none.
     """
-    node = packed.node
+    node = node_of(packed)
     assert isinstance(node, PackedNode)
     for row in rows:
         placed = node.maker.pieces(np.array([row]), np.zeros(1, np.int64))

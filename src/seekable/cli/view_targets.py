@@ -18,6 +18,7 @@ from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.checkpoint_files import generations_in
 from seekable.loader.positioned import position_of
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.node import node_of
 from seekable.storage.paths import exists
 from seekable.viewer import fact_figures as figures
 from seekable.viewer.facts.data_survey import file_sizes
@@ -284,7 +285,7 @@ class Plot:
             found = DataArgument(self.target, self.data).sources()
         else:
             made = made_by(self.target, "a Dataset")
-            leaves = leaves_of(made.node) if isinstance(made, Dataset) else ()
+            leaves = leaves_of(node_of(made)) if isinstance(made, Dataset) else ()
             found = [leaf for leaf in leaves if isinstance(leaf, DataSource)]
         if len(found) != 1:
             message = f"{self.target!r} has {len(found)} sources of files: name the data of one of them"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.dataset.position import as_positions, checked_places
+from seekable.dataset.position import checked_places
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -88,64 +88,74 @@ class ColumnTools(Face):
             node = node.narrowed(frozenset(declared).difference(names))
         return self._over(choose.DropColumns(node, names))
 
-    def rename(self, names: Mapping[str, str], *, missing: Missing = "error") -> Self:
-        """Return the records with some columns under other names.
-
-        Args:
-            names: old names and new ones; two columns may exchange their names.
-            missing: ``"none"`` for None where a record lacks a column, instead of an error.
-
-        Raises:
-            MissingColumn: the files declare their columns, and one is not among them.
-
-        Example:
-            >>> import seekable as sk
-            >>> sk.from_sequence([{"content": "a", "id": 1}]).rename({"content": "text"})[0]
-            {'text': 'a', 'id': 1}
-        """
-        pairs = rename.checked_renames("rename()", names)
-        self._must_have("rename()", [old for old, _ in pairs], missing)
-        return self._over(rename.Rename(self._node, pairs, missing))
-
-    def map_columns(
+    def rename(
         self,
-        files: Mapping[str, Mapping[str, str]],
+        names: Mapping[str, str] | Mapping[str, Mapping[str, str]],
         *,
+        keep: bool = False,
         missing: Missing = "error",
         columns: Literal["union"] | None = None,
     ) -> Self:
-        """Return the records with some columns under other names, which differ from file to file.
+        """Return the records with some columns under other names, in all files or by file.
 
         Args:
-            files: for a pattern of files (``"old-*.jsonl"``; see ``filter``) the old names and the new ones.
+            names: old names and new ones, ``{"content": "text"}``; two columns may exchange their names. Or
+                such a dict for a pattern of files, ``{"old-*.jsonl": {"content": "text"}}`` (see ``filter``).
                 The first pattern that matches a file counts; files that none matches stay as they are.
-            missing: ``"none"`` for None where a record lacks an old name of its file. Then all records have
-                all new names, and no None under an old name that a file replaces.
-            columns: ``"union"`` gives each record the columns of all files under their new names, None in
-                those that its file lacks, in types that hold the values of all files; see ``sk.concat``. An
-                old name that no file of its pattern has is an error now, unless ``missing`` is ``"none"``.
+            keep: True to keep the columns under their old names too: each gets a second name. A column that
+                has a new name already is replaced. Not by file.
+            missing: ``"none"`` for None where a record lacks a column, instead of an error. By file all
+                records have all new names then, and no None under an old name that a file replaces.
+            columns: by file, ``"union"`` gives each record the columns of all files under their new names,
+                None in those that its file lacks, in types that hold the values of all files; see
+                ``sk.concat``. An old name that no file of its pattern has is an error now, unless ``missing``
+                is ``"none"``.
 
         Raises:
-            InvalidArgument: with ``columns``: no type holds the values of a column of several files.
-            MissingColumn: with ``columns``: no file of a pattern has an old name.
+            MissingColumn: the files declare their columns, and one is not among them; with ``columns``: no
+                file of a pattern has an old name.
+            InvalidArgument: arguments exclude each other; with ``columns``: no type holds the values of a
+                column of several files.
+            WrongType: ``names`` is something else.
 
         Example:
-            >>> import pathlib, tempfile, seekable as sk
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     _ = pathlib.Path(folder, "new.jsonl").write_text('{"text": "b"}')
-            ...     _ = pathlib.Path(folder, "old.jsonl").write_text('{"content": "a"}')
-            ...     list(sk.open(folder).map_columns({"old*": {"content": "text"}}))
-            [{'text': 'b'}, {'text': 'a'}]
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"content": "a", "id": 1}])
+            >>> ds.rename({"content": "text"})[0], ds.rename({"id": "row"}, keep=True)[0]
+            ({'text': 'a', 'id': 1}, {'content': 'a', 'id': 1, 'row': 1})
         """
-        if not isinstance(files, Mapping) or not all(isinstance(pattern, str) for pattern in files):
-            message = f'map_columns() takes {{"pattern of files": {{"old": "new"}}}} (got {files!r})'
-            raise WrongType(message)
+        keep = checked_flag("keep", keep)
+        if isinstance(names, Mapping) and any(isinstance(new, Mapping) for new in names.values()):
+            if keep:
+                message = "rename(keep=True) takes names of columns, and no patterns of files (got {names!r})"
+                raise InvalidArgument(message.format(names=names))
+            return self._renamed_by_file(names, choose.checked_missing(missing), columns)
+        if columns is not None:
+            message = f"rename(columns=) is for names by file, {{'old-*': {{...}}}} (got {columns!r})"
+            raise InvalidArgument(message)
+        pairs = rename.checked_renames("rename()", names)
+        self._must_have("rename()", [old for old, _ in pairs], missing)
+        if not keep:
+            return self._over(rename.Rename(self._node, pairs, missing))
+        if again := {new for old, new in pairs if new != old}.intersection(old for old, _ in pairs):
+            message = (
+                f"rename(keep=True) keeps {min(again)!r}, which cannot be a new name too (got {names!r})"
+            )
+            raise InvalidArgument(message)
+        node = self._node
+        for old, new in pairs:
+            node = rename.Alias(node, new, old, missing)
+        return self._over(node)
+
+    def _renamed_by_file(
+        self, files: Mapping[str, Any], missing: Missing, columns: Literal["union"] | None
+    ) -> Self:
+        """Return the records with names that differ from file to file; see ``rename``."""
         mapped = tuple(
-            (pattern, rename.checked_renames(f"map_columns() of {pattern!r}", names))
+            (pattern, rename.checked_renames(f"rename() of {pattern!r}", names))
             for pattern, names in files.items()
         )
-        missing = choose.checked_missing(missing)
-        if columns is not None and union.checked_union("map_columns()", columns):
+        if columns is not None and union.checked_union("rename()", columns):
             return self._over(union.unified_files(self._node, mapped, lenient=missing == "none"))
         return self._over(rename.MapColumns(self._node, mapped, missing))
 
@@ -175,41 +185,6 @@ class ColumnTools(Face):
         targets = cast.checked_targets(types, version)
         self._must_have("cast()", [name for name, _ in targets], missing)
         return self._over(cast.Cast(self._node, targets, missing))
-
-    def alias(
-        self,
-        name: str,
-        source: str | Callable[..., Any],
-        *,
-        size: int | None = None,
-        missing: Missing = "error",
-        version: str | int | None = None,
-    ) -> Self:
-        """Return the records with one more column: the values of another one, or of a function.
-
-        Args:
-            name: the column's name; a column of this name is replaced.
-            source: the name of a column, which stays too; or a function of the record.
-            size: call the function with lists of up to so many records instead, for a list of values. The
-                value of a record must not depend on the others.
-            missing: ``"none"`` for None where a record lacks the column ``source``, instead of an error.
-            version: enters the fingerprint; change it when the function changes what it returns.
-
-        Example:
-            >>> import seekable as sk
-            >>> ds = sk.from_sequence([{"text": "abc"}])
-            >>> ds.alias("body", "text").alias("length", lambda record: len(record["text"]))[0]
-            {'text': 'abc', 'body': 'abc', 'length': 3}
-        """
-        name = column_names.checked_name("alias()", name)
-        if not isinstance(source, str):
-            most = None if size is None else checked_count("size", size, least=1)
-            return self._over(rename.Computed(self._node, name, source, most, version))
-        if size is not None or version is not None:
-            message = "alias(size=, version=) are for a function (got the name of a column)"
-            raise InvalidArgument(message)
-        self._must_have("alias()", [source], missing)
-        return self._over(rename.Alias(self._node, name, source, missing))
 
     def fill(
         self,
@@ -348,16 +323,8 @@ class ColumnTools(Face):
             raise InvalidArgument(message)
         return tables.batches(self._node, kind, checked_count("size", size, least=1))
 
-    def batch_at(self, positions: Sequence[int] | NDArray[np.int64]) -> Any:
-        """Return the records at ``positions`` as a list, or of tables in the form of their ``decode``.
-
-        Args:
-            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
-
-        Raises:
-            OutOfRange, WrongType: the positions are others.
-        """
-        positions = as_positions(positions)
+    def _batch_at(self, positions: NDArray[np.int64]) -> Any:
+        """Return the records at positions as a list, or of tables in the form of their ``decode``."""
         form = self._node.batch_form
         if form == "python":
             return self._node.fetch(positions)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from seekable._arguments import checked_count, checked_seed, explains_keywords
+from seekable._arguments import checked_count, checked_flag, checked_seed, explains_keywords
 from seekable._lazy import lazy
 from seekable._other_words import MIX
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.concat import Concat
 from seekable.nodes.mix import mixed, schedule_of
+from seekable.nodes.node import node_of
 from seekable.nodes.zip import Zip
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset import union
+    from seekable.nodes import filter as filter_node
     from seekable.nodes import join as join_node
     from seekable.nodes.join import Duplicates, How
     from seekable.nodes.mix import Schedule, Weights
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from seekable.stream.stream import Stream
 else:
     union = lazy("seekable.dataset.union")
+    filter_node = lazy("seekable.nodes.filter")
     join_node = lazy("seekable.nodes.join")
     stream_mix = lazy("seekable.stream.mix")
     stream_face = lazy("seekable.stream.stream")
@@ -146,11 +149,16 @@ def _mixed_streams(
 
 
 @overload
-def concat(parts: Iterable[Dataset], *, columns: Literal["union"] | None = None) -> Dataset: ...
+def concat(
+    parts: Iterable[Dataset], *, columns: Literal["union"] | None = None, distinct: bool = False
+) -> Dataset: ...
 @overload
 def concat(parts: Iterable[Stream]) -> Stream: ...
 def concat(
-    parts: Iterable[Dataset] | Iterable[Stream], *, columns: Literal["union"] | None = None
+    parts: Iterable[Dataset] | Iterable[Stream],
+    *,
+    columns: Literal["union"] | None = None,
+    distinct: bool = False,
 ) -> Dataset | Stream:
     """Return the records of some datasets, one dataset after another; or of streams, in each lane.
 
@@ -162,10 +170,12 @@ def concat(
             that it lacks, in types that hold the values of all. Files of tables declare their columns; of
             other parts about 1,000 records are read now, and a record with a column that none of these has
             raises ``BadValue`` when it is read. Records stay as they are if left out.
+        distinct: of datasets: True to leave out a row that has come before: the same row of the same file.
+            No record is read. Rows must be the same in every epoch.
 
     Raises:
-        InvalidArgument: there are none, streams have different numbers of lanes, or no type holds the values
-            of a column of several parts.
+        InvalidArgument: there are none, streams have different numbers of lanes, no type holds the values of
+            a column of several parts, or rows cannot be compared.
         EndlessDataset: a dataset has no end.
         WrongType: something else than datasets alone, or streams alone; records without columns.
 
@@ -176,17 +186,21 @@ def concat(
         >>> old, new = sk.from_sequence([{"id": 1}]), sk.from_sequence([{"id": 2.5, "lang": "de"}])
         >>> list(sk.concat([old, new], columns="union"))
         [{'id': 1.0, 'lang': None}, {'id': 2.5, 'lang': 'de'}]
+        >>> letters = sk.from_sequence("abcdef")
+        >>> list(sk.concat([letters[:3], letters[1:5]], distinct=True))
+        ['a', 'b', 'c', 'd', 'e']
     """
-    given = _listed("concat()", parts)
+    given, distinct = _listed("concat()", parts), checked_flag("distinct", distinct)
     if _are_streams("concat()", given):
-        if columns is not None:
-            message = "columns= is for datasets: concatenate these, and make a stream of the result"
+        if columns is not None or distinct:
+            name = "distinct" if columns is None else "columns"
+            message = f"{name}= is for datasets: concatenate these, and make a stream of the result"
             raise InvalidArgument(message)
         return stream_face.Stream(stream_zip.Chain(tuple(stream.stage for stream in given)))
     nodes = _nodes("concat()", given)
     if columns is not None and union.checked_union("concat()", columns):
         nodes = union.unified_parts("concat()", nodes)
-    return Dataset(Concat(nodes))
+    return Dataset(filter_node.merged(nodes) if distinct else Concat(nodes))
 
 
 @overload
@@ -274,8 +288,8 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
             raise WrongType(message)
     return Dataset(
         join_node.joined(
-            left.node,
-            right.node,
+            node_of(left),
+            node_of(right),
             on=on,
             how=how,
             duplicates=duplicates,
@@ -303,7 +317,7 @@ def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
             found = f"a {type(part).__name__} at {i}"
             message = f"{wanted_by} takes Datasets (got {found}): wrap it in sk.from_sequence"
             raise WrongType(message)
-    return tuple(part.node for part in datasets)
+    return tuple(node_of(part) for part in datasets)
 
 
 def _listed(wanted_by: str, parts: object) -> list[Any]:

@@ -17,12 +17,11 @@ from seekable._arguments import (
 from seekable._lazy import lazy
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import RowMethods
-from seekable.dataset.position import as_positions, checked_place, checked_places, note_read
+from seekable.dataset.position import checked_place, checked_places, note_read
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.formats.table import plugged
 from seekable.nodes.bases import leaves_of, positions_of_row, reads_objects
 from seekable.nodes.display import explained
-from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
 from seekable.nodes.slice import cut
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from typing import Protocol
 
-    from numpy.typing import NDArray
-
-    from seekable._typing import Int64s
     from seekable.dataset.pipeline import pipeline_file
     from seekable.nodes import key as keys
     from seekable.nodes import key_lookup as lookup
@@ -112,16 +108,6 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
     """
 
     __slots__ = ()
-
-    @property
-    def size(self) -> int | None:
-        """The number of records of an epoch; None if the dataset is endless."""
-        return self._node.size
-
-    @property
-    def steady(self) -> bool:
-        """True if each row is the same record in every epoch."""
-        return self._node.steady
 
     @property
     def lanes(self) -> int:
@@ -226,7 +212,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         Raises:
             OutOfRange: the dataset does not have a row (an IndexError).
             WrongType: ``rows`` is of another type, or mixes rows and positions.
-            SeekableError: a record cannot be read, as in ``fetch``.
+            SeekableError: a record cannot be read: it is damaged, its file was changed or cannot be reached.
         """
         # Plain integers are tested first: they are the way to single records.
         node = self._node
@@ -235,7 +221,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         if isinstance(rows, slice):
             return self._over(cut(node, rows))
         if isinstance(rows, list | tuple | np.ndarray):
-            return note_read(rows, self.batch_at(checked_places(rows, node.size)))
+            return note_read(rows, self._batch_at(checked_places(rows, node.size)))
         return note_read(rows, self._record(checked_place(rows, node.size)))
 
     def _record(self, position: int) -> Any:
@@ -248,40 +234,10 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return ``self[rows]`` for a list of rows or positions; PyTorch's loaders call this name."""
-        records: list[Any] = note_read(rows, self.batch_at(checked_places(rows, self._node.size)))
+        records: list[Any] = note_read(rows, self._batch_at(checked_places(rows, self._node.size)))
         return records
 
     _getitems = __getitems__
-
-    def fetch(self, positions: Sequence[int] | NDArray[np.int64]) -> list[Any]:
-        """Return the records at ``positions``, in the same order.
-
-        Args:
-            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
-
-        Raises:
-            OutOfRange, WrongType: the positions are others.
-            CorruptRecord: a record cannot be decoded.
-            MissingColumn, BadValue: a column is missing, or a value does not fit it.
-            IndexStale, AccessDenied, Unreachable: a file was changed, may not be read, or lies on the Hub.
-        """
-        return self._node.fetch(as_positions(positions))
-
-    def plan(self, positions: Sequence[int] | NDArray[np.int64]) -> Plan:
-        """Return the plan of a read, whose ``read()`` yields the records in order; nothing is read yet.
-
-        Args:
-            positions: integers of at least 0, of any epochs; those of a 1-D int64 array are not checked.
-
-        Raises:
-            OutOfRange, WrongType: the positions are others.
-
-        Example:
-            >>> import seekable as sk
-            >>> sk.from_sequence("abc").plan([1, 5]).read()
-            ['b', 'c']
-        """
-        return self._node.plan(as_positions(positions))
 
     def locate(self, rows: Any) -> Any:
         """Return the location of a row in epoch 0, or a list of locations for a list of rows.
@@ -342,7 +298,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             self._lookup = lookup.lookup_of(self._node)
         if isinstance(key, list | tuple | np.ndarray):
             positions = [self._lookup.position(keys.asked_key(each)) for each in key]
-            return self.fetch(np.array(positions, dtype=np.int64))
+            return self._node.fetch(np.array(positions, dtype=np.int64))
         return self._lookup.record(keys.asked_key(key))
 
     def keys(self) -> KeySequence:
@@ -365,31 +321,6 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             (['utt1', 'utt2'], 'utt2', True)
         """
         return lookup.keys_of(self._node)
-
-    def shapes(self) -> NDArray[np.int64] | list[tuple[int, ...] | None]:
-        """Return the shapes of the objects of Kaldi's tables in epoch 0; only their headers are read.
-
-        Objects in text, compressed files and output of commands have no header, and are read for it.
-
-        Returns:
-            An int64 array of shape (records, dimensions), such as the rows and columns of each matrix; if not
-            all objects have as many dimensions, a list of tuples. Then a hole has None.
-
-        Raises:
-            InvalidArgument: records are not the entries of Kaldi's tables, in some order.
-            EndlessDataset: the dataset has no end.
-            CorruptRecord: an entry cannot be read.
-        """
-        known_size(self._node, "shapes()")
-        leaves = [leaf.parts[0] for leaf in leaves_of(self._node)]
-        for leaf in leaves:
-            if isinstance(leaf, FilesLeaf) and (shapes := leaf.shapes_of(self._node)) is not None:
-                return shapes
-        message = (
-            f"shapes() is for entries of Kaldi's tables, and {leaves[0]!r} is none: sk.open('scp:...') opens "
-            f"one"
-        )
-        raise InvalidArgument(message)
 
     def explain(self) -> str:
         """Return the pipeline as a tree: each node with its arguments, records and files.
@@ -465,18 +396,6 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
     # Methods for records with a list of token ids, such as token files. Their code is that of a subject that
     # ``seekable.formats.table`` names. The lengths of documents come from the index of token files; otherwise
     # all records are read once, when the method is called.
-
-    @property
-    def lengths(self) -> Int64s:
-        """The token count of each document in token files: int64, one a record; it cannot be written.
-
-        No data file is read. The rows may be chosen and put into any fixed order.
-
-        Raises:
-            InvalidArgument: records are no documents of token files, or rows differ between epochs.
-        """
-        found: Int64s = plugged("packing").lengths_of_documents(self._node)
-        return found
 
     def windows(  # noqa: PLR0913 - keywords
         self,

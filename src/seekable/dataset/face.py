@@ -26,6 +26,9 @@ class Face:
     __slots__ = ("__weakref__", "_fetches", "_lookup", "_node")
 
     _node: Node
+    """The root of the graph that decides the records and their order; it never changes. Other rooms ask
+    ``node_of`` for it."""
+
     _lookup: Lookup | None
     """The key indexes of the sources, after the first call of ``key``."""
 
@@ -42,14 +45,6 @@ class Face:
         self._node = node
         self._lookup = None
         self._fetches = None
-
-    @property
-    def node(self) -> Node:
-        """The root of the graph of nodes that decides the records and their order; it never changes.
-
-        For the library itself: it is not part of the public interface.
-        """
-        return self._node
 
     def _over(self, node: Node) -> Self:
         """Return a dataset over another node."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from seekable._arguments import (
     AT_ONCE,
@@ -22,6 +22,7 @@ from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.map import Map, MapBatches
+from seekable.nodes.node import node_of
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
@@ -35,15 +36,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset import union
     from seekable.nodes import evaluated
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
     from seekable.nodes import sort as sort_node
     from seekable.nodes import split as split_node
+    from seekable.nodes.columns import names as column_names
+    from seekable.nodes.columns import rename
     from seekable.parallel.progress import ProgressHook
 else:
-    union = lazy("seekable.dataset.union")
+    column_names = lazy("seekable.nodes.columns.names")
+    rename = lazy("seekable.nodes.columns.rename")
     evaluated = lazy("seekable.nodes.evaluated")
     filter_node = lazy("seekable.nodes.filter")
     flatten_node = lazy("seekable.nodes.flatten")
@@ -127,7 +130,7 @@ class RowMethods(Face):
         if not isinstance(other, Face):
             message = f"a Dataset + takes another Dataset (got a {type(other).__name__}): "
             raise WrongType(message + "wrap a list in sk.from_sequence; a stream takes dataset.stream()")
-        return self._over(Concat((self._node, other.node)))
+        return self._over(Concat((self._node, node_of(other))))
 
     def interleave(self, *, lanes: int) -> Self:
         """Return the natural order cut into equal runs, one for each lane, that are dealt out in turn.
@@ -146,14 +149,17 @@ class RowMethods(Face):
         self,
         fn: Callable[..., Any],
         *,
+        column: str | None = None,
         rng: bool = False,
         seed: int | None = None,
         version: str | int | None = None,
     ) -> Self:
-        """Return ``fn(record)`` for each record.
+        """Return ``fn(record)`` for each record, or the record with one more column.
 
         Args:
             fn: called when a record is read. It enters the fingerprint by qualified name, not by its code.
+            column: put what ``fn`` returns into this column, beside or in place of those that the record has.
+                The function is not called where no one uses the column.
             rng: call ``fn(record, rng)`` with a ``numpy.random.Generator`` that is keyed by the seed and the
                 record's position, and valid only during the call.
             seed: required with ``rng``, refused without.
@@ -163,20 +169,36 @@ class RowMethods(Face):
             >>> import seekable as sk
             >>> list(sk.from_sequence(["a", "b"]).map(str.upper))
             ['A', 'B']
+            >>> sk.from_sequence([{"id": 7}]).map(lambda record: record["id"] + 1, column="next")[0]
+            {'id': 7, 'next': 8}
         """
         if rng != (seed is not None):
             message = f"map(rng=True) needs seed=, and only then takes it (got rng={rng!r}, seed={seed!r})"
             raise InvalidArgument(message)
+        if column is not None:
+            if rng:
+                message = (
+                    f"map(column=) goes without rng=True: put the column in the function (got {column!r})"
+                )
+                raise InvalidArgument(message)
+            column = column_names.checked_name("map(column=)", column)
+            return self._over(rename.Computed(self._node, column, fn, None, version))
         return self._over(Map(self._node, fn, None if seed is None else checked_seed(seed), version))
 
     def map_batches(
-        self, fn: Callable[[list[Any]], Any], *, size: int = 256, version: str | int | None = None
+        self,
+        fn: Callable[[list[Any]], Any],
+        *,
+        size: int = 256,
+        column: str | None = None,
+        version: str | int | None = None,
     ) -> Self:
         """Return the records that ``fn(list of records)`` returns, as many as it is given.
 
         Args:
             fn: called with up to ``size`` records; the result for a record must not depend on the others.
             size: the most records in a call.
+            column: put the values that ``fn`` returns into this column of the records, as in ``map``.
             version: enters the fingerprint; change it when the function changes what it returns.
 
         Example:
@@ -185,6 +207,9 @@ class RowMethods(Face):
             [10, 20, 30]
         """
         size = checked_count("size", size, least=1)
+        if column is not None:
+            column = column_names.checked_name("map_batches(column=)", column)
+            return self._over(rename.Computed(self._node, column, fn, size, version))
         return self._over(MapBatches(self._node, fn, size, version))
 
     def take(self, n: int) -> Self:
@@ -198,16 +223,6 @@ class RowMethods(Face):
         n = checked_count("n", n, least=0)
         size = self._node.size
         return self._over(sliced(self._node, range(n if size is None else min(n, size))))
-
-    def limit(self, n: int) -> Self:
-        """Return the first ``n`` rows of each epoch, as ``take``; ``filter(limit=)`` reads less for that.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence("abc").limit(2))
-            ['a', 'b']
-        """
-        return self.take(n)
 
     def skip(self, n: int) -> Self:
         """Return all but the first ``n`` rows of each epoch; of an endless dataset, all but the first ``n``.
@@ -277,6 +292,7 @@ class RowMethods(Face):
         where: Any = None,
         files: str | Sequence[str] | None = None,
         limit: int | None = None,
+        size: int | None = None,
         save: str | os.PathLike[str] | None = None,
         version: str | int | None = None,
         jobs: int | None = None,
@@ -300,6 +316,8 @@ class RowMethods(Face):
             files: a pattern of files, or several: ``"*2024*"`` is compared with names below the folder that
                 was opened, ``"/data/*"`` with whole paths. No record is read.
             limit: the most rows to keep: the first. Reading stops there.
+            size: call ``fn`` with lists of up to so many records instead; it returns for each, whatever the
+                others, True to keep it.
             save: a file for the kept rows, ``"kept.u64"``; the description of the dataset they are rows of is
                 put beside it, in ``"kept.u64.json"``.
             version: stands for the function's code, to be changed with it; else a digest of code, constants,
@@ -321,44 +339,17 @@ class RowMethods(Face):
             [0, 3, 6, 9]
             >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
             [{'n': 5}]
-        """
-        chosen = filter_node.choice(
-            fn, where=where, files=files, limit=limit, version=version, columns=columns
-        )
-        running = evaluated.EvaluationOptions(save, jobs, executor, progress)
-        return self._over(filter_node.filtered(self._node, chosen, running))
-
-    def filter_batches(  # noqa: PLR0913 - the one public place that owns these defaults
-        self,
-        fn: Callable[[list[Any]], Any],
-        *,
-        columns: Iterable[str] | None = None,
-        size: int = 256,
-        save: str | os.PathLike[str] | None = None,
-        version: str | int | None = None,
-        jobs: int | None = None,
-        executor: Executor | None = None,
-        progress: ProgressHook | None = None,
-    ) -> Self:
-        """Return the rows that a function of many records passes; all else is as in ``filter``.
-
-        Args:
-            fn: called with up to ``size`` records; returns for each, whatever the others, True to keep it.
-            columns: as in ``filter``.
-            size: the most records in a call.
-            save: as in ``filter``.
-            version: as in ``filter``.
-            jobs: as in ``filter``.
-            executor: as in ``filter``.
-            progress: as in ``filter``.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
+            >>> list(sk.from_sequence(range(6)).filter(lambda numbers: [n > 3 for n in numbers], size=256))
             [4, 5]
         """
         chosen = filter_node.choice(
-            fn, together=checked_count("size", size, least=1), version=version, columns=columns
+            fn,
+            where=where,
+            files=files,
+            limit=limit,
+            version=version,
+            columns=columns,
+            together=None if size is None else checked_count("size", size, least=1),
         )
         running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
@@ -497,34 +488,6 @@ class RowMethods(Face):
         else:
             count = checked_count("n", n, least=0)
         return self._over(Sample(self._node, count, checked_seed(seed)))
-
-    def merge(self, other: Self, *, columns: Literal["union"] | None = None) -> Self:
-        """Return the rows of this dataset, then those of another that are not among them.
-
-        Two rows are the same if they are the same row of the same file; no record is read.
-
-        Args:
-            other: the other dataset.
-            columns: ``"union"`` gives each record the columns of both, as in ``sk.concat``.
-
-        Raises:
-            WrongType: ``other`` is not a Dataset, or its records have no columns.
-            InvalidArgument: rows are not the same in every epoch, records are made of several, or no type
-                holds the values of a column of both.
-
-        Example:
-            >>> import seekable as sk
-            >>> ds = sk.from_sequence("abcdef")
-            >>> list(ds[:3].merge(ds[1:5]))
-            ['a', 'b', 'c', 'd', 'e']
-        """
-        if not isinstance(other, Face):
-            message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
-            raise WrongType(message)
-        one, another = self._node, other.node
-        if columns is not None and union.checked_union("merge()", columns):
-            one, another = union.unified_parts("merge()", (one, another))
-        return self._over(filter_node.merged(one, another))
 
     def split(
         self,

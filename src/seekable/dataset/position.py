@@ -21,7 +21,6 @@ __all__ = [
     "NotedPosition",
     "Position",
     "Positions",
-    "as_positions",
     "checked_place",
     "checked_places",
     "note_read",
@@ -132,22 +131,6 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
     if size is not None and -size <= number < 0:
         return number + size
     raise OutOfRange(out_of_range(number, size))
-
-
-def as_positions(positions: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return positions of any epochs as an int64 array; an array that is one already is not checked.
-
-    Raises:
-        WrongType: they are not a flat list of integers.
-        OutOfRange: one is below 0, or too large.
-
-    Example:
-        >>> as_positions([500, 3]).tolist()
-        [500, 3]
-    """
-    if isinstance(positions, np.ndarray) and positions.dtype == np.int64 and positions.ndim == 1:
-        return positions
-    return checked_rows(positions, None)
 
 
 def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:

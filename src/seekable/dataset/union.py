@@ -173,7 +173,7 @@ def unified_files(
         InvalidArgument: a column has types without a common one, or a file would have two columns of a name.
         WrongType: records are not dicts.
     """
-    what = "map_columns()"
+    what = "rename(columns=)"
     union = _Union(what)
     met: list[set[str]] = [set() for _ in files]
     meant, olds = [False] * len(files), frozenset(old for _, names in files for old, _ in names)

@@ -35,6 +35,7 @@ __all__ = [
     "Text",
     "TokenStore",
     "Tokens",
+    "token_lengths",
 ]
 
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
     "Text": "formats.lines.text",
     "TokenStore": "formats.tokens.token_store_options",
     "Tokens": "formats.tokens.token_format",
+    "token_lengths": "packing.document_lengths",
 }
 """The module of each public name, below ``seekable``."""
 

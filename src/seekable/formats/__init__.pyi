@@ -15,6 +15,7 @@ from seekable.formats.tokens.token_store_options import TokenStore
 from seekable.index.finder import Scanner, Surveyor, TableIndexer, TableLayout
 from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
 from seekable.nodes.files.row_source import RowFormat
+from seekable.packing.document_lengths import token_lengths
 from seekable.storage.listing import FoundFiles
 
 __all__ = [
@@ -45,4 +46,5 @@ __all__ = [
     "Text",
     "TokenStore",
     "Tokens",
+    "token_lengths",
 ]

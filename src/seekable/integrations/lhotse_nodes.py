@@ -34,6 +34,7 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.formats.shar.lhotse_cuts import cut_from_record
+from seekable.nodes.node import node_of
 from seekable.nodes.readahead import reads_ahead
 from seekable.stream.iterator import StreamIterator
 
@@ -192,12 +193,12 @@ class DatasetNode(_Node):
         except TypeError:
             message = f"a token of a dataset's CutSet is a position, an integer (got {token!r:.80})"
             raise WrongType(message) from None
-        size = self._dataset.size
+        size = node_of(self._dataset).size
         if position < 0 and size is not None:
             position += size
         if not 0 <= position < POSITIONS or size == 0:
             raise OutOfRange(out_of_range(token, size))
-        return _with_token(self._dataset.node.record(position), position)
+        return _with_token(node_of(self._dataset).record(position), position)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next pass with an epoch; a loaded state of another epoch is dropped."""
@@ -216,7 +217,7 @@ class DatasetNode(_Node):
             self._epoch += (self._epochs or 1) * self._is_over
             self._taken = 0
         self._is_over = False
-        size, (number, count) = self._dataset.size, shard
+        size, (number, count) = node_of(self._dataset).size, shard
         first = self._epoch * (size or 0) + number
         stop = POSITIONS if size is None or self._epochs is None else (self._epoch + self._epochs) * size
         epoch, passes = self._epoch, self._passes
@@ -244,7 +245,7 @@ class DatasetNode(_Node):
         """Yield each ``step``-th position, thousands at a time, and their plans."""
         while first < stop:
             positions = np.arange(first, min(stop, first + _PLANNED * step), step, dtype=np.int64)
-            yield positions.tolist(), self._dataset.plan(positions)
+            yield positions.tolist(), node_of(self._dataset).plan(positions)
             first += len(positions) * step
 
 

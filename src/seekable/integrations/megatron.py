@@ -20,6 +20,7 @@ from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
+from seekable.nodes.node import node_of
 from seekable.packing.document_lengths import has_documents
 from seekable.packing.nodes.blend import MegatronBlend
 from seekable.packing.nodes.packed_node import PackNode
@@ -379,7 +380,7 @@ class _Builder:
             parts = self._parts(split, blend, [None] * len(blend.sources))
             sizes = [len(part) for part in parts]
             if samples is None:
-                return Dataset(MegatronBlend(tuple(part.node for part in parts), None, sum(sizes)))
+                return Dataset(MegatronBlend(tuple(node_of(part) for part in parts), None, sum(sizes)))
             return _blended(parts, sizes, min(samples, sum(sizes)))
         assert samples is not None
         shares = normalized(blend.weights)
@@ -424,7 +425,7 @@ class _Builder:
             )
             raise InvalidArgument(message)
         part = documents if stop - start == len(documents) else documents[start:stop]
-        packed = self._packed(part.node, samples, keep_last=self.keep_last and split == "valid")
+        packed = self._packed(node_of(part), samples, keep_last=self.keep_last and split == "valid")
         return self.options.items(Dataset(packed), dataset_id) if packed.size else None
 
     def _packed(self, documents: Node, samples: int | None, *, keep_last: bool) -> PackNode:
@@ -448,4 +449,4 @@ class _Builder:
 
 
 def _blended(parts: Sequence[Dataset], weights: Sequence[float], size: int) -> Dataset:
-    return Dataset(MegatronBlend(tuple(part.node for part in parts), tuple(normalized(weights)), size))
+    return Dataset(MegatronBlend(tuple(node_of(part) for part in parts), tuple(normalized(weights)), size))

@@ -13,6 +13,7 @@ from seekable.dataset.combine import concat
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import CorruptTokens, DataNotFound, IndexStale, InvalidArgument, WrongType
+from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import WindowsNode
 
 if TYPE_CHECKING:
@@ -159,8 +160,9 @@ class CachedOrders:
             raise _stale(path, prefix, f"it has documents beyond the last of {len(documents):,}")
         whole = documents.select(places.astype(np.int64))
         samples = whole.windows(length, next_token=bool(options.extra), columns=("tokens",))
-        assert isinstance(samples.node, WindowsNode)
-        _check_cuts(cuts, samples.node.documents.offsets, length, path, prefix)
+        node = node_of(samples)
+        assert isinstance(node, WindowsNode)
+        _check_cuts(cuts, node.documents.offsets, length, path, prefix)
         if len(cuts) - 1 != len(samples) or len(shuffle) != len(samples):
             message = (
                 f"{path!r} has {len(cuts) - 1:,} samples, and {prefix!r} with add_extra_token="

@@ -10,6 +10,7 @@ from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, Wr
 from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import move_silently
+from seekable.nodes.node import node_of
 from seekable.stream.stream import Stream
 
 try:
@@ -120,7 +121,7 @@ class Passes:
 
     def _place(self) -> tuple[int, float]:
         """Return the pass of the loader's place, and the number of its batches before that place."""
-        state, size = self.loader.state_dict(rows=False), self.dataset.size
+        state, size = self.loader.state_dict(rows=False), node_of(self.dataset).size
         epoch = state["epoch"]
         records = state["position"] - epoch * (size or 0)
         if size is not None and (records >= size or records // self._batch >= len(self.loader)):

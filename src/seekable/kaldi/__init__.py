@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.holders.sparse import SparseMatrix, SparseVector
     from seekable.formats.kaldi.holders.wave import Wave, WaveInfo
     from seekable.formats.kaldi.script_lines import ScriptEntry, iter_script, read_script
+    from seekable.formats.kaldi.table_entries import shapes
     from seekable.formats.kaldi.tables.random_access import MappedReader, RandomAccessReader
     from seekable.formats.kaldi.tables.repair import Repair, repair
     from seekable.formats.kaldi.tables.sequential import SequentialReader
@@ -115,6 +116,7 @@ __all__ = [
     "read_token",
     "register_holder",
     "repair",
+    "shapes",
     "split_offset",
     "split_range",
     "validate_directory",
@@ -176,6 +178,7 @@ _HOMES = {
     "read_token": "basic_types",
     "register_holder": "holders.registry",
     "repair": "tables.repair",
+    "shapes": "table_entries",
     "split_offset": "files.specifiers",
     "split_range": "files.specifiers",
     "validate_directory": "directory.validation",

@@ -11,6 +11,7 @@ from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import AmbiguousRank, EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.steps import End, Steps
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.stream import stream as streams
@@ -64,7 +65,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     checked_choice("end", end, _ENDS)
     rank, world_size = checked_rank(rank, world_size)
     if isinstance(pipeline, Dataset):
-        size, run = pipeline.size, checked_epochs(pipeline, epochs)
+        size, run = node_of(pipeline).size, checked_epochs(pipeline, epochs)
     else:
         _check_stream(pipeline, epochs, world_size)
         size = run = None
@@ -105,7 +106,7 @@ def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
     Raises:
         EndlessDataset: ``epochs`` was given for an endless dataset.
     """
-    if dataset.size is None:
+    if node_of(dataset).size is None:
         if epochs is not None:
             message = f"an endless dataset has no epochs (got epochs={epochs!r}): bound a run with steps="
             raise EndlessDataset(message)

@@ -317,7 +317,7 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
 
     Example:
         >>> import seekable as sk
-        >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)["sources"]
+        >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1)._node)["sources"]
         [{'kind': 'sequence', 'spec': 'from_sequence(<builtins.str of 3>)'}]
     """
     datasets = _datasets_of(pipeline)

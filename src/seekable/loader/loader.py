@@ -27,6 +27,7 @@ from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
 from seekable.loader.workers import checked_workers
 from seekable.nodes.bases import positions_of_row
+from seekable.nodes.node import node_of
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Loader(Positioned):
         state: PipelineState
         source: Callable[..., BatchSource]
         if isinstance(dataset, Dataset):
-            state, source = DatasetState(dataset.node), DatasetSource
+            state, source = DatasetState(node_of(dataset)), DatasetSource
         else:
             # Slot s belongs to rank s % world_size, and to lane s % lanes.
             own = range(division.rank, dataset.lanes, division.world_size)
@@ -239,7 +240,7 @@ class Loader(Positioned):
             )
         rank = None if rank is None else checked_count("rank", rank, least=0)
         cursor = self._progress.cursor_of(step)
-        return step_plan.plan_step(dataset.node, self._progress.steps, cursor, rank=rank)
+        return step_plan.plan_step(node_of(dataset), self._progress.steps, cursor, rank=rank)
 
     def when(
         self, path: str | os.PathLike[str], row: int, *, epochs: int | range | None = None
@@ -279,7 +280,7 @@ class Loader(Positioned):
             )
         searched = step_plan.searched_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
-        positions = positions_of_row(dataset.node, path, row, searched)
+        positions = positions_of_row(node_of(dataset), path, row, searched)
         return step_plan.comings(progress.steps, progress.anchor, positions)
 
     def explain(self) -> str:

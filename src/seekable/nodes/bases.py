@@ -386,7 +386,7 @@ def calls_functions(node: Node) -> bool:
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence([3, 1, 2]).shuffle(seed=1)
-        >>> calls_functions(ds.node), calls_functions(ds.map(abs).take(2).node)
+        >>> calls_functions(ds._node), calls_functions(ds.map(abs).take(2)._node)
         (False, True)
     """
     for each in nodes_of(node):

@@ -96,7 +96,7 @@ def describe_place(node: Node, position: int) -> str:
 
     Example:
         >>> import seekable as sk
-        >>> describe_place(sk.from_sequence("ab").take(2).node, 1)
+        >>> describe_place(sk.from_sequence("ab").take(2)._node, 1)
         '<builtins.str> row 1'
     """
     location = _location(node, position)
@@ -112,7 +112,7 @@ def describe_row(node: Node, row: int) -> str:
 
     Example:
         >>> import seekable as sk
-        >>> describe_row(sk.from_sequence("ab").take(2).node, 1)
+        >>> describe_row(sk.from_sequence("ab").take(2)._node, 1)
         "row 1 (at Location(path='<builtins.str>', row=1, offset=0, length=0))"
     """
     location = _location(node, row)

@@ -394,8 +394,8 @@ class _Passing:
             answers = list(fn([records[i] for i in some]))
             if len(answers) != len(some):
                 message = (
-                    f"filter_batches({self.choice.name}) must return as many answers as it is given records, "
-                    f"{len(some)} (got {len(answers)})"
+                    f"filter({self.choice.name}, size={most}) must return as many answers as it is given "
+                    f"records, {len(some)} (got {len(answers)})"
                 )
                 raise InvalidArgument(message)
             passed += [i for i, answer in zip(some, answers, strict=True) if answer]
@@ -461,32 +461,31 @@ class Filter(Evaluated, ChosenRows):
         return f"{children[0]}.filter({self.name})"
 
 
-def merged(one: Node, other: Node) -> Node:
-    """Return the rows of two datasets, each row of a file once; see ``Dataset.merge``."""
+def merged(parts: Sequence[Node]) -> Node:
+    """Return the rows of several datasets, each row of a file once; see ``sk.concat(distinct=True)``."""
     files: dict[str, int] = {}
-    codes = []
-    for side in (one, other):
-        must_be_steady(side, "merge()")
+    codes, starts = [np.empty(0, dtype=np.int64)], [0]
+    for side in parts:
+        must_be_steady(side, "concat(distinct=True)")
         _must_not_flatten(side)
-        some = list(_row_codes(side, known_size(side, "merge()"), files))
-        codes.append(np.concatenate([np.empty(0, dtype=np.int64), *some]))
-    together = np.concatenate(codes)
-    _, first = np.unique(together, return_index=True)
+        codes += _row_codes(side, known_size(side, "concat(distinct=True)"), files)
+        starts.append(sum(some.size for some in codes))
+    _, first = np.unique(np.concatenate(codes), return_index=True)
     kept = np.sort(first).astype(np.int64)
-    size = codes[0].size
-    parts = [
-        _with_rows(side, rows)
-        for side, rows in ((one, kept[kept < size]), (other, kept[kept >= size] - size))
-        if rows.size or side is one
+    edges = np.searchsorted(kept, starts)
+    chosen = [
+        _with_rows(side, kept[edges[i] : edges[i + 1]] - starts[i])
+        for i, side in enumerate(parts)
+        if i == 0 or edges[i] < edges[i + 1]
     ]
-    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+    return chosen[0] if len(chosen) == 1 else Concat(tuple(chosen))
 
 
 def _must_not_flatten(node: Node) -> None:
     if any(isinstance(each, FlattenNode) for each in nodes_of(node)):
         message = (
-            f"merge() compares the rows of files, and {node!r} makes several records of one row: merge "
-            f"first, then flatten()"
+            f"concat(distinct=True) compares the rows of files, and {node!r} makes several records of one "
+            f"row: concatenate first, then flatten()"
         )
         raise InvalidArgument(message)
 
@@ -501,6 +500,6 @@ def _row_codes(side: Node, size: int, files: dict[str, int]) -> Iterator[Int64s]
         origins = side.plan(np.arange(start, min(start + _MOST_ROWS, size), dtype=np.int64)).origins()
         numbers = np.array([files.setdefault(path, len(files)) for path in origins.paths], dtype=np.int64)
         if len(files) >= 1 << (63 - _ROW_BITS) or (origins.rows >> _ROW_BITS).any():
-            message = f"merge() takes fewer than 2**23 files of fewer than 2**{_ROW_BITS} rows"
+            message = f"concat(distinct=True) takes fewer than 2**23 files of fewer than 2**{_ROW_BITS} rows"
             raise InvalidArgument(message)
         yield (numbers[origins.files] << _ROW_BITS) | origins.rows

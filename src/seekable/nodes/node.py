@@ -52,6 +52,7 @@ __all__ = [
     "Node",
     "OrderNode",
     "RecordNode",
+    "node_of",
 ]
 
 BatchForm = Literal["python", "numpy", "arrow"]
@@ -268,14 +269,22 @@ class Node(Graph):
         """
         return None
 
-    def expression(self) -> str:
+    def saved_form(self, children: Sequence[str]) -> str:
+        """Return ``shown`` as pipeline files have it, so that a pipeline is the same file for ever."""
+        return self.shown(children)
+
+    def expression(self, *, saved: bool = False) -> str:
         """Return the expression that makes the node, with the expressions of its children.
 
         Of a child's expression that is very long, the middle is left out.
+
+        Args:
+            saved: True for the form in pipeline files, which keeps the words of the first ones.
         """
         texts: dict[int, str] = {}
         for node in nodes_of(self):
-            text = node.shown([texts[id(child)] for child in node.children])
+            shown = node.saved_form if saved else node.shown
+            text = shown([texts[id(child)] for child in node.children])
             half = _MOST_CHARACTERS // 2
             texts[id(node)] = text if len(text) <= _MOST_CHARACTERS else f"{text[:half]}...{text[-half:]}"
         return texts[id(self)]
@@ -300,9 +309,20 @@ class HoldsNode(Protocol):
     """An object that holds the root of a dataset's graph; rooms before ``dataset`` use this protocol."""
 
     @property
-    def node(self) -> Node:
+    def _node(self) -> Node:
         """The root node of the graph."""
         ...
+
+
+def node_of(dataset: HoldsNode) -> Node:
+    """Return the root of a dataset's graph: what rooms work with; users never see it.
+
+    Example:
+        >>> import seekable as sk
+        >>> node_of(sk.from_sequence("abc").take(2)).size
+        2
+    """
+    return dataset._node  # noqa: SLF001 - the one door to it
 
 
 class InnerNode(Node):

@@ -19,6 +19,7 @@ from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.evaluated import check_seen
 from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.nodes.graph import SlicedPlan, known_size, must_be_steady
+from seekable.nodes.node import node_of
 from seekable.packing.length_columns import CHUNK, ColumnBuild, DocumentChunks, open_columns_of
 from seekable.packing.nodes.sample_form import TOKENS
 from seekable.packing.order.axis import OffsetsAxis
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index.build import commit
-    from seekable.nodes.node import Node
+    from seekable.nodes.node import HoldsNode, Node
     from seekable.packing.order.length_order import LengthOrder
     from seekable.packing.row_lengths import RowLengths
     from seekable.parallel.progress import ProgressHook
@@ -46,8 +47,8 @@ __all__ = [
     "IndexedDocuments",
     "document_lengths",
     "has_documents",
-    "lengths_of_documents",
     "packing_columns",
+    "token_lengths",
 ]
 
 MOST_IN_MEMORY = 1 << 20
@@ -88,16 +89,29 @@ def document_lengths(node: Node, start: int = 0, stop: int | None = None) -> Int
 
 
 _kept: WeakKeyDictionary[Node, weakref.ref[Int64s]] = WeakKeyDictionary()
-"""The lengths of datasets, as long as the array is used elsewhere: `lengths` may be read in a loop."""
+"""The lengths of datasets, as long as the array is used elsewhere: they may be asked for in a loop."""
 
 
-def lengths_of_documents(node: Node) -> Int64s:
-    """Return how many tokens each row of a dataset has: int64, it cannot be written.
+def token_lengths(dataset: HoldsNode) -> Int64s:
+    """Return the token count of each document in token files: int64, one a record; it cannot be written.
+
+    No data file is read: the counts come from the index.
+
+    Args:
+        dataset: documents of token files. The rows may be chosen and put into any fixed order.
 
     Raises:
         InvalidArgument: the rows are no documents of token files, or differ between epochs.
         EndlessDataset: the dataset has no length.
+
+    Example:
+        >>> import tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = sk.from_sequence([{"tokens": [5, 6, 7]}, {"tokens": [9]}]).write_tokens(folder)
+        ...     sk.formats.token_lengths(sk.open(folder)).tolist()
+        [3, 1]
     """
+    node = node_of(dataset)
     known = _kept.get(node)
     lengths = None if known is None else known()
     if lengths is None:

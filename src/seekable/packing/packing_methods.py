@@ -9,7 +9,6 @@ from seekable.nodes.graph import known_size, must_be_steady
 from seekable.packing.document_lengths import (
     MOST_IN_MEMORY,
     has_documents,
-    lengths_of_documents,
     packing_columns,
 )
 from seekable.packing.nodes.packed_node import PackNode, WindowsNode
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.packing.row_lengths import RowLengths
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["Varlen", "lengths_of_documents", "pack", "windows"]
+__all__ = ["Varlen", "pack", "windows"]
 
 Packed = TypeVar("Packed", bound="PackedNode")
 

@@ -203,9 +203,9 @@ def resumed_datasets(
         >>> from seekable.resume.consumed import DatasetProgress
         >>> words = sk.from_sequence(["a", "b", "c"])
         >>> nothing = np.empty(0, dtype=np.int64)
-        >>> old = consumed(DatasetProgress((), words.node, Remaining((), 1), nothing, 0, endless=False))
+        >>> old = consumed(DatasetProgress((), words._node, Remaining((), 1), nothing, 0, endless=False))
         >>> new = words.shuffle(seed=2)
-        >>> (resumed,) = resumed_datasets([((), new.node)], [old])
+        >>> (resumed,) = resumed_datasets([((), new._node)], [old])
         >>> resumed.position, resumed.dataset.fetch(np.arange(1, 6)) == ["b", "c", *new.epoch(1)]
         (1, True)
     """

@@ -126,7 +126,7 @@ def consumed(progress: DatasetProgress) -> Consumed:
         then 5, 7 and 9:
 
         >>> import seekable as sk
-        >>> ten = sk.from_sequence(range(10)).node
+        >>> ten = sk.from_sequence(range(10))._node
         >>> remaining = Remaining.after_epochs(0, [5, 2], size=10)
         >>> at = DatasetProgress((), ten, remaining, np.array([8]), 0, endless=False)
         >>> ((source, remainder),) = consumed(at).remainders

@@ -54,7 +54,7 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence("abcd").map(str.upper).shuffle(seed=3)
-        >>> again = rebuild(ds.node.describe(None))
+        >>> again = rebuild(ds._node.describe(None))
         >>> again.fingerprint == ds.fingerprint, again.record(0).row == ds.locate(0).row
         (True, True)
     """
@@ -84,7 +84,7 @@ def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = Non
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence(range(9)).select([3, 1, 2]).shuffle(seed=3)
-        >>> rebuild_loosely(ds.node.describe(None)).fingerprint == ds.fingerprint
+        >>> rebuild_loosely(ds._node.describe(None)).fingerprint == ds.fingerprint
         True
     """
 

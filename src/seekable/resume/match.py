@@ -177,7 +177,7 @@ def _matching_rows(described: Mapping[str, Any], present: Node) -> Node:
 
     Example:
         >>> import seekable as sk
-        >>> old, new = sk.from_sequence("abc").node, sk.from_sequence("abcde").node
+        >>> old, new = sk.from_sequence("abc")._node, sk.from_sequence("abcde")._node
         >>> _matching_rows(old.describe(None), new).fetch(np.arange(3))
         ['a', 'b', 'c']
     """
@@ -390,7 +390,7 @@ def _transplanted(old: Node, new: Node) -> Node:
         >>> import seekable as sk
         >>> words = sk.from_sequence(["a", "b", "c"])
         >>> shuffled = words.shuffle(seed=1)
-        >>> node = _transplanted(rebuild_loosely(shuffled.node.describe(None)), words.map(str.upper).node)
+        >>> node = _transplanted(rebuild_loosely(shuffled._node.describe(None)), words.map(str.upper)._node)
         >>> [node.record(row) for row in range(3)] == [word.upper() for word in shuffled]
         True
     """

@@ -78,7 +78,7 @@ def sources_of(root: Node, name: Name = ()) -> list[NamedSource]:
         >>> import seekable as sk
         >>> a, b = sk.from_sequence("abc").shuffle(seed=1), sk.from_sequence("xyz")
         >>> ds = sk.mix({"a": a, "b": b}, seed=1).map(str.upper)
-        >>> [source.name for source in sources_of(ds.node)]
+        >>> [source.name for source in sources_of(ds._node)]
         [('a',), ('b',)]
     """
     sources = counted_sources(root, name)
@@ -102,7 +102,7 @@ def counted_sources(root: Node, name: Name = ()) -> list[NamedSource]:
     Example:
         >>> import seekable as sk
         >>> ds = sk.mix({"a": sk.from_sequence("abc"), "b": sk.from_sequence("xyz")}, seed=1)
-        >>> [source.name for source in counted_sources(ds.shuffle(seed=1).node)]
+        >>> [source.name for source in counted_sources(ds.shuffle(seed=1)._node)]
         [()]
     """
     if isinstance(root, Mix):
@@ -153,7 +153,7 @@ def remaining_by_source(root: Node, remaining: Remaining) -> Iterator[tuple[Node
     Example:
         >>> import seekable as sk
         >>> ds = sk.mix([sk.from_sequence("abc"), sk.from_sequence("xyz")], weights=[1, 1], seed=1)
-        >>> [left.frontier for _, left in remaining_by_source(ds.node, Remaining((), 4))]
+        >>> [left.frontier for _, left in remaining_by_source(ds._node, Remaining((), 4))]
         [2, 2]
     """
     if isinstance(root, Mix):

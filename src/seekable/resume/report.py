@@ -108,7 +108,7 @@ def _shard_row(node: Node, position: int) -> _ShardRow | None:
 
     Example:
         >>> import seekable as sk
-        >>> _shard_row(sk.from_sequence("abc", version=1).map(str.upper).node, 4)
+        >>> _shard_row(sk.from_sequence("abc", version=1).map(str.upper)._node, 4)
         _ShardRow(name='<builtins.str 1>', path='<builtins.str 1>', row=1)
     """
     found = leaf_row(node, position)
@@ -148,7 +148,7 @@ def moves_rows(node: Node) -> Node | None:
     Example:
         >>> import seekable as sk
         >>> words = sk.from_sequence("abc")
-        >>> moves_rows(words[1:].map(str.upper).node), moves_rows(words.shuffle(seed=1).map(str.upper).node)
+        >>> moves_rows(words[1:].map(str.upper)._node), moves_rows(words.shuffle(seed=1).map(str.upper)._node)
         (None, <Dataset, 3 records: from_sequence(<builtins.str of 3>).shuffle(seed=1)>)
     """
     if isinstance(node, LeafNode):
@@ -179,7 +179,7 @@ def rows_before(node: Node, at: LeafRow) -> int | None:
     Example:
         >>> import seekable as sk
         >>> words = sk.from_sequence("abcdefgh")
-        >>> rows_before(words[::3].node, LeafRow(words.node, 4))
+        >>> rows_before(words[::3]._node, LeafRow(words._node, 4))
         2
     """
     if isinstance(node, LeafNode):
@@ -350,7 +350,7 @@ def spec_of(node: Node, specs: Specs | None = None) -> str | None:
 
     Example:
         >>> import seekable as sk
-        >>> spec_of(sk.from_sequence("abc").shuffle(seed=1).node)
+        >>> spec_of(sk.from_sequence("abc").shuffle(seed=1)._node)
         'from_sequence(<builtins.str of 3>)'
     """
     if isinstance(node, Continued):

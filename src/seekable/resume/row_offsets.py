@@ -112,7 +112,7 @@ def resume_state_of(progress: Sequence[DatasetProgress]) -> dict[str, Any]:
         >>> import seekable as sk
         >>> from seekable.resume.consumed import progress_of_dataset
         >>> letters = sk.from_sequence("abc", version=1)
-        >>> resume_state_of(progress_of_dataset(letters.node, 2))["resume_state"]["datasets"]
+        >>> resume_state_of(progress_of_dataset(letters._node, 2))["resume_state"]["datasets"]
         [{'spec': 'from_sequence(<builtins.str of 3>)', 'shard': '<builtins.str 1>', 'row_offset': 2}]
     """
     datasets = []

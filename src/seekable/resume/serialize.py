@@ -53,7 +53,7 @@ def rows_of_dataset(dataset: Node) -> dict[str, Any]:
 
     Example:
         >>> import seekable as sk
-        >>> rows_of_dataset(sk.from_sequence("abc").shuffle(seed=1).node)
+        >>> rows_of_dataset(sk.from_sequence("abc").shuffle(seed=1)._node)
         {}
     """
     return {

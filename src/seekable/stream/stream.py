@@ -9,7 +9,7 @@ from seekable._arguments import POSITIONS, checked_choice, checked_count, checke
 from seekable._lazy import lazy
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.display import listed, preformatted
-from seekable.nodes.node import HoldsNode
+from seekable.nodes.node import HoldsNode, node_of
 from seekable.stream.batch import BatchItems, Bucket, CostLimit, checked_boundaries, checked_cost
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
@@ -329,7 +329,7 @@ class Stream(WriteMethods):
         if not isinstance(prob, int | float) or not 0 <= prob <= 1:
             raise InvalidArgument(f"prob must be a number of 0 to 1 (got {prob!r})")
         return self.then(
-            Overlay(other.node, fn, float(prob), checked_seed(seed), version, checked_partners(partners))
+            Overlay(node_of(other), fn, float(prob), checked_seed(seed), version, checked_partners(partners))
         )
 
     def repeat(self, n: int | None = None) -> Stream:

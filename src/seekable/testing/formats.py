@@ -21,6 +21,7 @@ from seekable.dataset.open import open as open_dataset
 from seekable.errors import SeekableError, WrongType
 from seekable.index.index_location import Index
 from seekable.loader.loader import Loader
+from seekable.nodes.node import node_of
 from seekable.testing.one_answer import Refused, check
 from seekable.testing.resume import assert_resumes_exactly
 from seekable.testing.same import same
@@ -133,7 +134,7 @@ class FormatTests:
             places = [ds.locate(row) for row in range(size)]
             shuffled = ds.shuffle(seed=3)
             for epoch in range(3):
-                drawn = Counter(map(repr, shuffled.plan(np.arange(size) + epoch * size).locate()))
+                drawn = Counter(map(repr, node_of(shuffled).plan(np.arange(size) + epoch * size).locate()))
                 _check(drawn == Counter(map(repr, places)), f"epoch {epoch} has not each record once")
             streamed = list(ds.stream(lanes=3, epochs=1))
             _check(len(streamed) == size, f"a stream has {len(streamed)} of {size} records")

@@ -33,6 +33,7 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.nodes.bases import leaves_of
+from seekable.nodes.node import node_of
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
 from seekable.viewer.facts.json_documents import SCHEMA, json_safe
@@ -400,7 +401,7 @@ def identity_of(opened: Opened, kind: str, name: str) -> LinkIdentity | None:
     """Return the identity of a dataset (``d``) or a pipeline (``p``); None if it is not open, or has none."""
     root = opened.root_of(kind, name)
     if root is None or isinstance(root, Dataset):
-        return None if root is None else _of_node(root.node)
+        return None if root is None else _of_node(node_of(root))
     return LinkIdentity(_digits(root.fingerprint), None, None)
 
 
@@ -439,8 +440,8 @@ def _error_page(error: Exception, opened: Opened, kind: str = "", name: str = ""
     if isinstance(error, IndexStale):
         document["files"] = changed_files(_sources(opened, kind, name))
         shown["reopens"] = name if name in opened.openers else None
-    elif isinstance(error, OutOfRange) and dataset is not None and dataset.size:
-        shown["last"] = dataset.size - 1
+    elif isinstance(error, OutOfRange) and dataset is not None and (size := node_of(dataset).size):
+        shown["last"] = size - 1
     heading = "A corrupt state" if isinstance(error, CorruptState) else _HEADINGS.get(status, "An error")
     return Page("error", heading, document, shown, status=status)
 
@@ -448,5 +449,5 @@ def _error_page(error: Exception, opened: Opened, kind: str = "", name: str = ""
 def _sources(opened: Opened, kind: str, name: str) -> list[Any]:
     """Return the sources of data of a dataset or a pipeline."""
     root = opened.root_of(kind, name)
-    leaves = leaves_of(root.node) if isinstance(root, Dataset) else ()
+    leaves = leaves_of(node_of(root)) if isinstance(root, Dataset) else ()
     return [source for source in map(data_of, leaves) if source is not None]

@@ -17,7 +17,7 @@ from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import first_step, position_of
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.node import LeafNode
+from seekable.nodes.node import LeafNode, node_of
 from seekable.stream.stream import Stream
 from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.named_sources import data_of, source_names, source_nodes
@@ -205,7 +205,8 @@ class Opened:
     def _first_row(self, path: str) -> tuple[str, int] | None:
         """Return the dataset that has a file, and the file's first row in it; None if it is not open."""
         for name, dataset in self.datasets.items():
-            rows = dataset.node.rows_of(path, 0) if isinstance(dataset.node, LeafNode) else []
+            node = node_of(dataset)
+            rows = node.rows_of(path, 0) if isinstance(node, LeafNode) else []
             if rows:
                 return name, rows[0]
         return None
@@ -293,7 +294,8 @@ def safe_name(name: str) -> str:
 
 def _is_data(dataset: Dataset) -> bool:
     """Return True for records of files as they are, False for a pipeline over them."""
-    return not dataset.node.children or isinstance(dataset.node, DataSource)
+    node = node_of(dataset)
+    return not node.children or isinstance(node, DataSource)
 
 
 def _single(dataset: Dataset) -> Loader:
@@ -305,8 +307,8 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
     root = pipeline.root
     if not isinstance(root, Dataset):
         return
-    known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(dataset.node)}
-    for name, source in zip(source_names(root.node), source_nodes(root.node), strict=True):
+    known = {leaf.fingerprint for dataset in datasets.values() for leaf in leaves_of(node_of(dataset))}
+    for name, source in zip(source_names(node_of(root)), source_nodes(node_of(root)), strict=True):
         for leaf in map(data_of, leaves_of(source)):
             if leaf is not None and leaf.fingerprint not in known:
                 known.add(leaf.fingerprint)
@@ -388,7 +390,7 @@ def opening_work(
         dataset = call(reported)
         keep(dataset)
         size, files = (last[-1].bytes, last[-1].files) if last else (0, 0)
-        return OpeningPart(size, size, files, files, dataset.size or 0)
+        return OpeningPart(size, size, files, files, node_of(dataset).size or 0)
 
     return hooked(opened, _shown)
 

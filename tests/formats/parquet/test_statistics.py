@@ -70,13 +70,13 @@ def test_no_row_that_passes_is_left_out(
     records = list(dataset)
     for operator in OPERATORS:
         where = checked_where([("c", operator, asked)])
-        runs = dataset.node.may_match(where).tolist()
+        runs = dataset._node.may_match(where).tolist()
         left = {row for start, stop in runs for row in range(start, stop)}
         passing = {row for row, record in enumerate(records) if where.passes(record)}
         assert passing <= left, (operator, asked, drawn)
     for operator in ("is null", "is not null"):
         where = checked_where([("c", operator)])
-        left = {row for start, stop in dataset.node.may_match(where).tolist() for row in range(start, stop)}
+        left = {row for start, stop in dataset._node.may_match(where).tolist() for row in range(start, stop)}
         assert {row for row, record in enumerate(records) if where.passes(record)} <= left
 
 
@@ -95,10 +95,10 @@ def test_pages_are_left_out_where_there_is_an_index_of_them_else_groups(
         write_page_index=index,
     )
     dataset = sk.open(tmp_path)
-    ((start, stop),) = dataset.node.may_match(checked_where([("id", "==", 7321)])).tolist()
+    ((start, stop),) = dataset._node.may_match(checked_where([("id", "==", 7321)])).tolist()
     assert (stop - start, start <= 7321 < stop) == (left, True)
     assert dataset.filter(where=[("id", "==", 7321)])[0] == {"id": 7321, "text": "row 7321"}
-    assert dataset.node.may_match(checked_where([("id", ">", 20_000)])).tolist() == []
+    assert dataset._node.may_match(checked_where([("id", ">", 20_000)])).tolist() == []
 
 
 def test_a_column_that_is_converted_is_not_trusted(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_column_that_is_converted_is_not_trusted(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [2**53 + 1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"n": [0.5]}), tmp_path / "b.parquet")
     dataset = sk.open(tmp_path)
-    assert dataset.node.may_match(checked_where([("n", "==", 2**53)])).tolist() == [[0, 1]]
+    assert dataset._node.may_match(checked_where([("n", "==", 2**53)])).tolist() == [[0, 1]]
     with pytest.raises(
         sk.errors.BadValue, match=r"a\.parquet: row 0, column 'n'.* double .*9007199254740993"
     ):

@@ -118,12 +118,12 @@ def test_columns_decide_which_files_are_read(shar: Path) -> None:
         sk.open(shar, columns=["id", "supervisions"]),
         sk.open(shar).select_columns(["id", "supervisions"]),
     ):
-        plan = ds.plan(np.arange(5))
+        plan = ds._node.plan(np.arange(5))
         assert {os.path.basename(path).split(".")[0] for path in plan.paths} == {"cuts"}
         (shar / "recording.000000.tar").rename(shar / "away")
         assert [list(each) for each in ds] == [["id", "supervisions"]] * 5
         (shar / "away").rename(shar / "recording.000000.tar")
-    plan = sk.open(shar, columns=["id", "recording"]).plan(np.arange(5))
+    plan = sk.open(shar, columns=["id", "recording"])._node.plan(np.arange(5))
     assert {os.path.basename(path).split(".")[0] for path in plan.paths} == {"cuts", "recording"}
 
 
@@ -271,7 +271,7 @@ def test_the_fingerprint_is_of_all_fields_and_not_of_where_they_lie(shar: Path, 
     before = sk.open(shar).fingerprint
     assert sk.open(f"shar:{shar}").fingerprint == before
     assert sk.open(shar, columns=["id"]).fingerprint != before
-    assert sk.open(shar).select_columns(["id"]).node.children[0].fingerprint == before
+    assert sk.open(shar).select_columns(["id"])._node.children[0].fingerprint == before
     shar.rename(tmp_path / "moved")
     assert sk.open(tmp_path / "moved").fingerprint == before
     (tmp_path / "moved" / "lang.000000.jsonl").unlink()

@@ -85,7 +85,7 @@ def test_a_pipeline_is_saved_and_loaded(shar: Path, tmp_path: Path, options: dic
     again = sk.load_pipeline(tmp_path / "pipeline.json")
     assert again.fingerprint == ds.fingerprint
     assert again.locate([0, 1, 2]) == ds.locate([0, 1, 2])
-    assert again.node.plan(0 * ds.node.blocks[:1]).paths == ds.node.plan(0 * ds.node.blocks[:1]).paths
+    assert again._node.plan(0 * ds._node.blocks[:1]).paths == ds._node.plan(0 * ds._node.blocks[:1]).paths
     if isinstance(options.get("decode", {}), dict):
         assert list(again) == list(ds)
         assert again.key("utt-1") == ds[1]

@@ -190,7 +190,7 @@ def check_drawn(folder: Path, form: Form, *, seed: int) -> None:
     write(folder, form.write(some))
     dataset = sk.open(form.asked.replace("DIR", str(folder)), **form.options)
     assert [record["tokens"].tolist() for record in dataset] == [document.tolist() for document in some]
-    words = TokenWords(dataset.node.files)  # type: ignore[attr-defined]
+    words = TokenWords(dataset._node.files)  # type: ignore[attr-defined]
     assert words.lengths().tolist() == [len(document) for document in some]
     at = np.arange(len(some), dtype=np.int64)
     first, counts = words.spans(np.zeros_like(at), at)

@@ -39,9 +39,9 @@ def test_documents_come_back(count: int, dtype: str, tmp_path: Path) -> None:
     tk = sk.open(tmp_path / "o")
     assert [plain(record) for record in tk] == [document(number) for number in range(count)]
     assert all(record["tokens"].dtype == dtype for record in tk)
-    assert tk.lengths.tolist() == [number % 7 for number in range(count)]
+    assert sk.formats.token_lengths(tk).tolist() == [number % 7 for number in range(count)]
     assert sk.open(str(tmp_path / "o") + "/").fingerprint == tk.fingerprint
-    assert [plain(each) for each in tk.fetch(np.arange(count))] == [plain(each) for each in tk]
+    assert [plain(each) for each in tk._node.fetch(np.arange(count))] == [plain(each) for each in tk]
 
 
 def test_a_store_with_an_index_of_megatron_is_still_a_store(tmp_path: Path) -> None:

@@ -144,4 +144,4 @@ def over_objects(dataset: sk.Dataset, root: Path, address: str) -> sk.Dataset:
             made[id(value)] = node
         return made[id(value)]
 
-    return sk.Dataset(moved(dataset.node))
+    return sk.Dataset(moved(dataset._node))

@@ -59,7 +59,7 @@ def test_the_main_process_fetches_and_no_job_does(lines: dict[str, bytes], tmp_p
             1, window=2
         )
         steps = Steps(size=ROWS, epochs=1, batch=100, end="short", limit=None, rank=0, world_size=1)
-        source = DatasetSource(dataset.node, steps, list)
+        source = DatasetSource(dataset._node, steps, list)
         assert [job.fetches_ahead for job in source.jobs(2, apart=True)] == [False, False]
         assert [job.fetches_ahead for job in source.jobs(2, apart=False)] == [True, True]
         store.forget()
@@ -118,7 +118,7 @@ def test_jobs_fetch_for_themselves_without_a_cache(
         remote = sk.open(f"{store.address}/corpus", index=sk.Index(folder=tmp_path / "index"))
         steps = Steps(size=ROWS, epochs=1, batch=100, end="short", limit=None, rank=0, world_size=1)
         for dataset in (local, remote):
-            jobs = DatasetSource(dataset.node, steps, list).jobs(2, apart=True)
+            jobs = DatasetSource(dataset._node, steps, list).jobs(2, apart=True)
             assert all(job.fetches_ahead for job in jobs)
 
 

@@ -247,7 +247,7 @@ def test_ranges_are_the_bytes_that_are_read(name: str, tmp_path: Path, taken: By
     size = len(dataset)
     for positions in (np.arange(0, size, 7), np.array([size - 1, 3, 3]), np.arange(min(size, 40))):
         DECODED.forget()
-        plan = dataset.node.plan(positions.astype(np.int64))
+        plan = dataset._node.plan(positions.astype(np.int64))
         expected = bytes_of(plan)
         assert len(plan) > MOST_SLICED or parts_of(plan) == expected
         taken.clear()
@@ -275,7 +275,7 @@ def test_every_class_of_plan_is_read(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         dataset = build(folder)
-        seen |= plans_of(dataset.node.plan(np.arange(40)))
+        seen |= plans_of(dataset._node.plan(np.arange(40)))
     # By name: a dataclass with slots is made twice, and the first of the two may still be there.
     classes = {kind.__qualname__ for kind in concrete_classes(Plan) if not issubclass(kind, InMemoryPlan)}
     missing = classes - {kind.__qualname__ for kind in seen}

@@ -138,7 +138,7 @@ def test_windows_that_exceed_what_is_read_ahead_are_not_fetched_for_each_batch(
     monkeypatch.setenv(BYTES_VARIABLE, str(room))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
     local = sk.open(lines, index=sk.Index(folder=tmp_path)).shuffle(1, window=2, lanes=LANES)
-    order: Any = local.node
+    order: Any = local._node
     assert order.open_bytes > 2 << 20
     with mounted(lines) as store:
         remote = sk.open(store.address, index=sk.Index(folder=tmp_path / "remote")).shuffle(

@@ -90,7 +90,7 @@ def real_run(
             np.arange(epoch * size + (number - epoch * size) % world, (epoch + 1) * size, world)
             for number in range(node * ranks, (node + 1) * ranks)
         ]
-        reads = [reads_of(dataset.node, each, numbers) for each in positions]
+        reads = [reads_of(dataset._node, each, numbers) for each in positions]
         axis = UnitAxis.of(numbers.sizes)
         wanted += sum(int(axis.sizes(np.unique(axis.units(own)[0])).sum()) for own in reads)
         sizes = numbers.sizes.tolist()

@@ -62,7 +62,7 @@ class NodeWriter:
         >>> import seekable as sk
         >>> from seekable.dataset.pipeline.fields import RowFiles
         >>> writer = NodeWriter("/data", RowFiles("/data/pipeline.json"))
-        >>> writer.add_graph(sk.from_sequence("abc").map(str.upper).shuffle(seed=7).node)
+        >>> writer.add_graph(sk.from_sequence("abc").map(str.upper).shuffle(seed=7)._node)
         2
         >>> writer.nodes[2], list(writer.functions)
         ({'node': 2, 'kind': 'shuffle', 'child': 1, 'seed': 7, 'fixed': False}, ['builtins.str.upper'])

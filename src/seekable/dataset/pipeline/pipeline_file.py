@@ -88,7 +88,7 @@ def write_pipeline(node: Node, path: object, storage_options: Mapping[str, Any] 
         PIPELINE_KEY: _VERSION,
         "fingerprint": node.fingerprint,
         "records": node.size,
-        "pipeline": node.expression(),
+        "pipeline": node.expression(saved=True),
         "functions": writer.functions,
         "sequences": writer.sequences,
         "nodes": writer.nodes,

@@ -41,6 +41,7 @@ from seekable.nodes.files.decoders import Decoder
 from seekable.nodes.files.leaf import OwnKeys
 from seekable.nodes.graph import HOLE, known_size
 from seekable.nodes.key import Keys, entry_key, itself
+from seekable.nodes.node import node_of
 from seekable.nodes.readahead import read_rows
 from seekable.storage.first_bytes import check_compression, refuse_foreign
 
@@ -54,10 +55,12 @@ if TYPE_CHECKING:
     from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi.holders.registry import Holder
     from seekable.index.finder import ByteSource, Finder
-    from seekable.nodes.files.leaf import FilesLeaf, Shapes
+    from seekable.nodes.files.leaf import FilesLeaf
     from seekable.nodes.key import KeyOf
-    from seekable.nodes.node import LeafNode, Node
+    from seekable.nodes.node import HoldsNode, LeafNode, Node
     from seekable.nodes.saving import Saving
+
+    Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]
 
 
 _LEADING_SPACES = re.compile(rb"[ \t\n\r\f\v]*")
@@ -374,10 +377,6 @@ class EntryDecoder(Decoder):
         """Return the keys of entries."""
         return _EntryKeys(source, self)
 
-    def shapes_of(self, node: Node) -> Shapes:
-        """Return the shapes of objects in a dataset of entries; only headers are read."""
-        return _shapes_of(node)
-
     def recovered(
         self, errors: OnError | None, view: memoryview, error: Exception, *, path: str, row: int, offset: int
     ) -> Any:
@@ -459,28 +458,42 @@ class _EntryKeys(OwnKeys):
         return keys
 
 
-def _shapes_of(node: Node) -> Shapes:
-    """Return the shapes of a dataset's objects in epoch 0.
+def shapes(dataset: HoldsNode) -> Shapes:
+    r"""Return the shapes of the objects of Kaldi's tables in epoch 0; only their headers are read.
+
+    Objects in text, compressed files and output of commands have no header, and are read for it.
+
+    Args:
+        dataset: entries of Kaldi's tables, in some order.
 
     Returns:
-        An int64 array of shape (records, dimensions); a list of tuples if objects have different numbers of
-        dimensions, or some record is a hole, for which it has None.
+        An int64 array of shape (records, dimensions), such as the rows and columns of each matrix; if not all
+        objects have as many dimensions, a list of tuples. Then a hole has None.
 
     Raises:
         InvalidArgument: records are not the entries of Kaldi's tables.
         EndlessDataset: the dataset has no end.
         CorruptRecord: an entry cannot be read.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.ark").write_bytes(b"utt1 [ 1 2 ]\nutt2 [ 3 ]\n")
+        ...     ds = sk.open(folder, format=sk.formats.Kaldi(holder="vector"))
+        ...     sk.kaldi.shapes(ds).tolist()
+        [[2], [1]]
     """
+    node = node_of(dataset)
     size = known_size(node, "shapes()")
-    shapes = with_leaves(node, _shapes_of_leaf, past_records=False)
-    if shapes is None:
+    alone = with_leaves(node, _shapes_of_leaf, past_records=False)
+    if alone is None:
         message = f"shapes() is for entries of Kaldi's tables in some order, and {node!r} makes other records"
         raise InvalidArgument(message)
     arrays: list[NDArray[np.int64]] = []
     several: list[tuple[int, ...] | None] | None = None
     for start in range(0, size, _PLANNED):
         rows = np.arange(start, min(start + _PLANNED, size), dtype=np.int64)
-        some = [None if pair is HOLE else pair[1] for _, found in read_rows(shapes, rows) for pair in found]
+        some = [None if pair is HOLE else pair[1] for _, found in read_rows(alone, rows) for pair in found]
         dims = {None if shape is None else len(shape) for shape in some}
         if several is None and (None in dims or len(dims) > 1 or (arrays and dims != {arrays[0].shape[1]})):
             several = [tuple(shape) for array in arrays for shape in array.tolist()]

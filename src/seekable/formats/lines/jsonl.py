@@ -226,7 +226,7 @@ def _different_fields(node: Node) -> str:
             return (
                 f"the files of {source.asked} have different fields: {min(ours)!r} is in {first[0]!r} and "
                 f"not in {path!r}, which has {min(theirs)!r}. If they are of different data, open them apart "
-                f"and join them with sk.mix or sk.concat; map_columns gives them the same fields"
+                f"and join them with sk.mix or sk.concat; rename() by file gives them the same fields"
             )
     return ""
 

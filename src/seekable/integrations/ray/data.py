@@ -10,6 +10,7 @@ from seekable._optional import optional
 from seekable.dataset.dataset import Dataset, from_sequence
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
+from seekable.nodes.node import node_of
 from seekable.stream.lane_items import StreamItems
 from seekable.stream.stream import Stream
 from seekable.writing.target import target_of
@@ -80,9 +81,9 @@ def sk_source(
     name = _checked_position(position)
     made: ray_datasource.RayReads
     if isinstance(data, Dataset):
-        known_size(data.node, "sk_source()")
+        known_size(node_of(data), "sk_source()")
         made = ray_datasource.DatasetReads.of(
-            data.node, epochs=checked_count("epochs", epochs, least=1), position=name, schema=schema
+            node_of(data), epochs=checked_count("epochs", epochs, least=1), position=name, schema=schema
         )
     elif isinstance(data, Stream):
         _check_ends(data, epochs)

@@ -152,7 +152,11 @@ class MapColumns(ColumnNode):
         """Return the call of the method, over the shown child."""
         files = {pattern: dict(names) for pattern, names in self.files}
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
-        return f"{children[0]}.map_columns({files!r}{missing})"
+        return f"{children[0]}.rename({files!r}{missing})"
+
+    def saved_form(self, children: Sequence[str]) -> str:
+        """Return the same with the word ``map_columns``."""
+        return f"{children[0]}.map_columns{self.shown(['']).removeprefix('.rename')}"
 
     @property
     def making(self) -> Making:
@@ -255,6 +259,11 @@ class Alias(ColumnNode):
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of the method, over the shown child."""
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
+        return f"{children[0]}.rename({{{self.old!r}: {self.new!r}}}, keep=True{missing})"
+
+    def saved_form(self, children: Sequence[str]) -> str:
+        """Return the same with the word ``alias``."""
+        missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.alias({self.new!r}, {self.old!r}{missing})"
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -313,6 +322,13 @@ class Computed(ColumnNode):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of the method, over the shown child."""
+        name = describe_function(self.fn, self.version)["name"]
+        if self.most is None:
+            return f"{children[0]}.map({name}, column={self.new!r})"
+        return f"{children[0]}.map_batches({name}, size={self.most}, column={self.new!r})"
+
+    def saved_form(self, children: Sequence[str]) -> str:
+        """Return the same with the word ``alias``."""
         size = "" if self.most is None else f", size={self.most}"
         name = describe_function(self.fn, self.version)["name"]
         return f"{children[0]}.alias({self.new!r}, {name}{size})"

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
     from seekable.nodes.files.decoders import Decoder
-    from seekable.nodes.files.leaf import OwnKeys, Shapes
+    from seekable.nodes.files.leaf import OwnKeys
     from seekable.nodes.key import Keys
-    from seekable.nodes.node import Node
 
 __all__ = ["FileSource"]
 
@@ -80,10 +79,6 @@ class FileSource(RunsLeaf):
     def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
         """Return what decides the records of given bytes, JSON-safe."""
         return self.decoder.described(describe, self.version)
-
-    def shapes_of(self, node: Node) -> Shapes | None:
-        """Return the shapes of objects in a dataset over entries of Kaldi's tables."""
-        return self.decoder.shapes_of(node)
 
     def own_keys(self) -> OwnKeys | None:
         """Return the keys of entries of Kaldi's tables."""

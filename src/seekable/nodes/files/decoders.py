@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
-    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys, Shapes
-    from seekable.nodes.node import Node
+    from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
     from seekable.nodes.saving import Loading, Saving
 
 __all__ = [
@@ -153,10 +152,6 @@ class Decoder(ABC):
 
     def own_keys(self, source: FilesLeaf) -> OwnKeys | None:
         """Return the keys that the records of a source have without being decoded; None if they have none."""
-        return None
-
-    def shapes_of(self, node: Node) -> Shapes | None:
-        """Return the shapes of the objects of a dataset; None if records are other things."""
         return None
 
     def of_key(self, field: str) -> Decoder | None:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from seekable.nodes.key import KeyOf, Keys
     from seekable.nodes.node import Node
 
-    Shapes = NDArray[np.int64] | list[tuple[int, ...] | None]
     """The shapes of objects: an array if all have as many dimensions, else a list, with None for holes."""
 
     Bad = dict[str, tuple[CorruptRecord, int]]
@@ -149,10 +148,6 @@ class FilesLeaf(LeafNode):
         if self.keys is None or own is None or own.of != self.keys.of:
             return super().keys_alone()
         return own.alone(self.keys), itself
-
-    def shapes_of(self, node: Node) -> Shapes | None:
-        """Return the shapes of the objects of a dataset over this source; None if it has none."""
-        return None
 
     def described_decode(self, describe: Callable[..., dict[str, Any]]) -> Any:
         """Return what decides the records of given bytes, JSON-safe.

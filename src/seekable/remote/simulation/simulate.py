@@ -15,6 +15,7 @@ from seekable._arguments import AT_ONCE, checked_choice, checked_count, explains
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import each_once, known_size, nodes_of, with_children
+from seekable.nodes.node import node_of
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.remote.simulation.simulated_run import SimulatedRun, simulated
@@ -126,8 +127,8 @@ def simulate(  # noqa: PLR0913 - the one public place that owns these defaults
         message = f"simulate() takes a Dataset (got {got}); of a stream simulate the dataset that it reads"
         raise WrongType(message)
     run = SimulatedRun(
-        reshuffled(dataset.node, window=window, lanes=lanes, block_rows=block_rows),
-        size=known_size(dataset.node, "simulate()"),
+        reshuffled(node_of(dataset), window=window, lanes=lanes, block_rows=block_rows),
+        size=known_size(node_of(dataset), "simulate()"),
         nodes=checked_count("nodes", nodes, least=1, below=AT_ONCE),
         ranks=checked_count("ranks", ranks, least=1, below=AT_ONCE),
         batch=checked_count("global_batch_size", global_batch_size, least=1),

@@ -54,7 +54,7 @@ def data_facts(node: Node) -> dict[str, Any]:
 
     Example:
         >>> import seekable as sk
-        >>> data_facts(sk.from_sequence("abc").node)["records"]
+        >>> data_facts(sk.from_sequence("abc")._node)["records"]
         3
     """
     document: dict[str, Any] = {

@@ -362,7 +362,7 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     Example:
         >>> import seekable as sk
         >>> records = sk.from_sequence([{"id": 1, "lang": "en"}, {"id": 2}])
-        >>> *_, found = statistics(records.node, n=10)
+        >>> *_, found = statistics(records._node, n=10)
         >>> [(key.path, key.present.in_words()) for key in found.keys[1:]], found.made_of
         ([(('id',), '100 %'), (('lang',), '50 %')], 'exact, from all 2 rows')
     """
@@ -566,7 +566,7 @@ def field(node: Node, path: KeyPath, *, n: int, seed: int = 0) -> Generator[Fiel
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = field(sk.from_sequence([{"id": 1}, {"id": "2"}, {}]).node, ("id",), n=9)
+        >>> *_, found = field(sk.from_sequence([{"id": 1}, {"id": "2"}, {}])._node, ("id",), n=9)
         >>> found.key.present.in_words(), sorted(found.rows.items())
         ('67 %', [('int', (0,)), ('missing', (2,)), ('str', (1,))])
     """

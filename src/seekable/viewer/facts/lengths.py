@@ -220,7 +220,7 @@ def index_unit(node: Node) -> IndexUnit | None:
 
     Example:
         >>> import seekable as sk
-        >>> index_unit(sk.from_sequence("abc").node) is None
+        >>> index_unit(sk.from_sequence("abc")._node) is None
         True
     """
     units = _units(node)

@@ -58,9 +58,9 @@ def source_names(node: Node) -> tuple[str, ...]:
     Example:
         >>> import seekable as sk
         >>> a, b, c = (sk.from_sequence(range(n)) for n in (3, 4, 5))
-        >>> source_names(sk.mix({"web": a, "code": sk.concat([b, c])}, seed=0).take(6).node)
+        >>> source_names(sk.mix({"web": a, "code": sk.concat([b, c])}, seed=0).take(6)._node)
         ('web', 'code.0', 'code.1')
-        >>> source_names(a.shuffle(seed=1).node)
+        >>> source_names(a.shuffle(seed=1)._node)
         ('data',)
     """
     return tuple(".".join(name) or "data" for name, _ in _named(node))
@@ -72,7 +72,7 @@ def source_nodes(node: Node) -> tuple[Node, ...]:
     Example:
         >>> import seekable as sk
         >>> a = sk.from_sequence("abc")
-        >>> source_nodes(a.shuffle(seed=1).map(str.upper).node) == (a.node,)
+        >>> source_nodes(a.shuffle(seed=1).map(str.upper)._node) == (a._node,)
         True
     """
     return tuple(source for _, source in _named(node))
@@ -97,7 +97,7 @@ def source_counts(node: Node, positions: Int64s) -> Int64s:
         >>> import seekable as sk
         >>> a, b = sk.from_sequence(range(10**9)), sk.from_sequence(range(10**9))
         >>> ds = sk.mix({"a": a, "b": b}, weights={"a": 7, "b": 3}, seed=0)
-        >>> source_counts(ds.node, np.array([0, 10**6])).tolist()
+        >>> source_counts(ds._node, np.array([0, 10**6])).tolist()
         [[0, 0], [700000, 300000]]
     """
     _check(positions)
@@ -118,7 +118,7 @@ def sources_of(node: Node, positions: Int64s) -> Int64s:
     Example:
         >>> import seekable as sk
         >>> ds = sk.concat([sk.from_sequence("abc"), sk.from_sequence("xy")])
-        >>> sources_of(ds.node, np.arange(5)).tolist(), sources_of(ds.batch(2).node, np.arange(3)).tolist()
+        >>> sources_of(ds._node, np.arange(5)).tolist(), sources_of(ds.batch(2)._node, np.arange(3)).tolist()
         ([0, 0, 0, 1, 1], [0, -1, 1])
     """
     _check(positions)

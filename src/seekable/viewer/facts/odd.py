@@ -148,7 +148,7 @@ def odd(
     Example:
         >>> import seekable as sk
         >>> lines = sk.from_sequence(["a b c", "d e f", "g h i", "x" * 100])
-        >>> *_, last = odd(lines.node, np.arange(4), usual(lines.node, [0]))
+        >>> *_, last = odd(lines._node, np.arange(4), usual(lines._node, [0]))
         >>> last.order().tolist()[0], float(last.percentiles[3, 0])
         (3, 87.5)
     """

@@ -26,6 +26,7 @@ from seekable.loader.checkpoint_files import (
 )
 from seekable.loader.loader import Loader
 from seekable.loader.step_plan import reads_of
+from seekable.nodes.node import node_of
 from seekable.state.document import RunState
 from seekable.storage.paths import absolute, exists, output_path
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
@@ -227,8 +228,8 @@ def _of_saved(
     dataset = Dataset(rebuilt.dataset)
     of_states = StateBatches(None, None)
     if found:
-        of_states = state_batches(folder, size=dataset.node.size, step=step)
-    arguments = _completed(batches, of_states, saved.state, dataset.node.size)
+        of_states = state_batches(folder, size=node_of(dataset).size, step=step)
+    arguments = _completed(batches, of_states, saved.state, node_of(dataset).size)
     loader = _loader(dataset, arguments)
     if saved.state:
         loader.load_state_dict(saved.state.document())

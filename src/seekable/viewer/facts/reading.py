@@ -84,7 +84,7 @@ def read_sample(node: Node, rows: Int64s) -> list[Any]:
     Example:
         >>> import seekable as sk
         >>> letters = sk.from_sequence("abcdef")
-        >>> read_sample(letters.node, np.array([4, 0, 4]))
+        >>> read_sample(letters._node, np.array([4, 0, 4]))
         ['e', 'a', 'e']
     """
     out: list[Any] = [None] * len(rows)
@@ -152,7 +152,7 @@ def raw_record(node: Node, row: int) -> bytes | None:
 
     Example:
         >>> import seekable as sk
-        >>> raw_record(sk.from_sequence("ab").node, 0) is None
+        >>> raw_record(sk.from_sequence("ab")._node, 0) is None
         True
     """
     if not isinstance(node, FileSource) or isinstance(node.decoder, EntryDecoder):

@@ -103,7 +103,7 @@ def schedule(node: Node, *, batch: int) -> Schedule:
         >>> web, code = (sk.from_sequence(range(10**6)) for _ in range(2))
         >>> weights = [(0, {"web": 9, "code": 1}), (640, {"web": 1, "code": 1})]
         >>> ds = sk.mix({"web": web, "code": code}, weights=weights, seed=0)
-        >>> found = schedule(ds.node, batch=64)
+        >>> found = schedule(ds._node, batch=64)
         >>> found.steps, found.shares.tolist()
         ((0, 10), [[0.9, 0.1], [0.5, 0.5]])
     """

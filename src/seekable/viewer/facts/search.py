@@ -163,7 +163,7 @@ def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = search_sample(sk.from_sequence(["a dog", "a cat"]).node, "cat", n=10)
+        >>> *_, found = search_sample(sk.from_sequence(["a dog", "a cat"])._node, "cat", n=10)
         >>> found.found, found.hits[0].row, found.made_of
         (1, 1, 'exact, from all 2 rows')
     """
@@ -183,7 +183,7 @@ def search_all(node: Node, text: str) -> Generator[SearchResult]:
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = search_all(sk.from_sequence([{"a": ["b", "a cat"]}]).node, "cat")
+        >>> *_, found = search_all(sk.from_sequence([{"a": ["b", "a cat"]}])._node, "cat")
         >>> found.hits[0].key, found.hits[0].before, found.done, found.unit
         ('a[]', 'a ', 1, 'rows')
     """
@@ -479,7 +479,7 @@ def duplicates(node: Node, *, path: KeyPath = ()) -> Generator[Duplicates]:
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = duplicates(sk.from_sequence(["a", "b", "a", "a"]).node)
+        >>> *_, found = duplicates(sk.from_sequence(["a", "b", "a", "a"])._node)
         >>> found.share.in_words(), found.groups, found.made_of
         ('50 %', (EqualRows(count=3, rows=(0, 2, 3)),), 'exact, from all 4 rows')
     """

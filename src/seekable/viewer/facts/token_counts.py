@@ -79,7 +79,7 @@ def token_rates(
     Example:
         >>> import seekable as sk
         >>> rows = sk.from_sequence([{"text": "ab"}])
-        >>> token_rates([("web", rows.node)], None)
+        >>> token_rates([("web", rows._node)], None)
         Traceback (most recent call last):
         seekable.errors.InvalidArgument: tokens are counted by a tokenizer: give a tokenizer.json
     """
@@ -215,7 +215,7 @@ def token_estimate(
     Example:
         >>> import seekable as sk
         >>> rows = sk.from_sequence(["a b", "c", "a b c"])
-        >>> found = token_estimate(rows.node, lambda text: [1] * len(text.split()))
+        >>> found = token_estimate(rows._node, lambda text: [1] * len(text.split()))
         >>> found.tokens, found.made_of
         (6, 'exact, from all 3 rows')
     """

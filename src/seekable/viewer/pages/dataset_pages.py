@@ -8,6 +8,7 @@ from seekable.errors import KeyNotFound, SeekableError
 from seekable.formats.tables.tables import TableSource
 from seekable.formats.tokens.token_source import TokenSource
 from seekable.nodes.display import explained
+from seekable.nodes.node import node_of
 from seekable.viewer.charts import bars, histogram
 from seekable.viewer.fact_figures import lengths_figure
 from seekable.viewer.facts.data_survey import data_facts
@@ -48,29 +49,28 @@ _COUNTED_AT_ONCE = 10_000_000
 def dataset(opened: Opened, asked: Asked) -> Page:
     """Return what a dataset is."""
     found = opened.dataset(asked.name)
-    size, seed = found.size or 0, asked.count("seed", default=0)
+    node = node_of(found)
+    size, seed = node.size or 0, asked.count("seed", default=0)
     numbers = sample_rows(size, min(_DRAWN, size), seed)
     table, drawn = table_of(found, numbers)
     survey: Statistics | None = None
-    if opened.scans and found.size:
+    if opened.scans and node.size:
         key = ("statistics", asked.name, opened.sample, 0)
-        survey = opened.kept.last(key, statistics(found.node, n=opened.sample))
+        survey = opened.kept.last(key, statistics(node, n=opened.sample))
     document: dict[str, Any] = {
         "name": asked.name,
         "path": json_safe(opened.paths.get(asked.name, asked.name)),
-        **data_facts(found.node),
-        "nodes": [json_safe(line) for line in explained(found.node)],
+        **data_facts(node),
+        "nodes": [json_safe(line) for line in explained(node)],
         "columns": (
-            {each.name: str(each.type) for each in found.node.schema}
-            if isinstance(found.node, TableSource)
-            else None
+            {each.name: str(each.type) for each in node.schema} if isinstance(node, TableSource) else None
         ),
         "drawn": {"made_of": from_sample(int(numbers.size), of=size, seed=seed), "seed": seed, "rows": drawn},
     }
     if survey is not None:
         document["keys"] = survey.document()
     shown: dict[str, Any] = {"table": table, "survey": survey, "seed": seed, "lengths": None, "words": None}
-    if has_lengths(found.node) and size:
+    if has_lengths(node) and size:
         lengths = _lengths_of(opened, asked.name)
         document["lengths"] = None if lengths is None else lengths.document()
         shown |= {"lengths": lengths, "words": [] if lengths is None else _lengths_in_words(lengths)}
@@ -91,7 +91,7 @@ def stats(opened: Opened, asked: Asked) -> Page:
         survey = job.partial if isinstance(job.partial, Statistics) else None
     else:
         n, seed = _sample(opened, asked, most=_READ_AT_ONCE)
-        work = statistics(opened.dataset(asked.name).node, n=n, seed=seed)
+        work = statistics(node_of(opened.dataset(asked.name)), n=n, seed=seed)
         survey = opened.kept.last(("statistics", asked.name, n, seed), work)
     if survey is None:
         return Page("stats", f"{asked.name}, statistics", document, shown)
@@ -105,7 +105,7 @@ def stats(opened: Opened, asked: Asked) -> Page:
 
 def _tokens(opened: Opened, name: str) -> dict[str, Any] | None:
     """Return how many tokens all records have, from the index of token files or by the tokenizer."""
-    node = opened.dataset(name).node
+    node = node_of(opened.dataset(name))
     if isinstance(node, TokenSource):
         lengths = _lengths_of(opened, name)
         total = None if lengths is None or lengths.done < lengths.of else lengths.total
@@ -125,7 +125,7 @@ def _tokens(opened: Opened, name: str) -> dict[str, Any] | None:
 def read_stats(opened: Opened, asked: Asked) -> Redirect:
     """Start to read a larger sample, and return where its statistics are shown."""
     n, seed = _sample(opened, asked, most=_SIZES[-1])
-    work = statistics(opened.dataset(asked.name).node, n=n, seed=seed)
+    work = statistics(node_of(opened.dataset(asked.name)), n=n, seed=seed)
     job = opened.jobs.start("statistics", (asked.name, n, seed), work)
     return Redirect(f"d/{asked.name}/stats?job={job.name}")
 
@@ -206,7 +206,7 @@ def _histogram(found: FieldFacts, name: str) -> Histogram | None:
 
 
 def _field_found(opened: Opened, asked: Asked) -> FieldFacts:
-    node, path = opened.dataset(asked.name).node, path_of(asked.text("key"))
+    node, path = node_of(opened.dataset(asked.name)), path_of(asked.text("key"))
     n = asked.count("n", default=opened.sample, least=1, most=_MOST_READ)
     seed = asked.count("seed", default=0)
     return opened.kept.last(("field", asked.name, path, n, seed), field(node, path, n=n, seed=seed))
@@ -220,7 +220,7 @@ def lengths_page(opened: Opened, asked: Asked) -> Page:
     """
     found, job = _lengths_of(opened, asked.name), asked_job(opened, asked, has_result=True)
     document: dict[str, Any] = {"name": asked.name, **job.document}
-    shown: dict[str, Any] = {"words": None, "records": opened.dataset(asked.name).node.size, **job.shown}
+    shown: dict[str, Any] = {"words": None, "records": node_of(opened.dataset(asked.name)).size, **job.shown}
     table = None
     if found is not None:
         figure = lengths_figure(asked.name, found)
@@ -247,7 +247,7 @@ def lengths_chart(opened: Opened, asked: Asked) -> Svg:
 
 def count_lengths(opened: Opened, asked: Asked) -> Redirect:
     """Start to count the lengths of all records, and return where they are shown."""
-    job = opened.jobs.start("lengths", asked.name, length_histogram(opened.dataset(asked.name).node))
+    job = opened.jobs.start("lengths", asked.name, length_histogram(node_of(opened.dataset(asked.name))))
     return Redirect(f"d/{asked.name}/lengths?job={job.name}")
 
 
@@ -257,7 +257,7 @@ def _lengths_of(opened: Opened, name: str) -> LengthHistogram | None:
     Raises:
         KeyNotFound: the index has no lengths of these records.
     """
-    node = opened.dataset(name).node
+    node = node_of(opened.dataset(name))
     if not has_lengths(node):
         message = f"the index of {name} has no lengths of records: it is made of tables, or of other data"
         raise KeyNotFound(message)

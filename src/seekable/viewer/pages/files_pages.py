@@ -12,6 +12,7 @@ import numpy as np
 from seekable.dataset.verify_data import verify_sources
 from seekable.errors import KeyNotFound
 from seekable.formats.shar.shar_source import DataSource
+from seekable.nodes.node import node_of
 from seekable.viewer.fact_figures import files_figure
 from seekable.viewer.facts.data_survey import data_facts, file_sizes, files_of
 from seekable.viewer.facts.json_documents import json_safe, verification_document
@@ -86,7 +87,7 @@ def files(opened: Opened, asked: Asked) -> Page:
 def files_chart(opened: Opened, asked: Asked) -> Svg:
     """Return the largest files as bars of their bytes."""
     _files(opened, asked.name)
-    node = opened.dataset(asked.name).node
+    node = node_of(opened.dataset(asked.name))
     assert isinstance(node, DataSource)
     figure = opened.kept.get(("files", asked.name), lambda: files_figure(asked.name, file_sizes([node])))
     return Svg(figure.draw(asked.theme))
@@ -119,7 +120,7 @@ def file(opened: Opened, asked: Asked) -> Page:
 
 
 def _files(opened: Opened, name: str) -> FileSet:
-    node = opened.dataset(name).node
+    node = node_of(opened.dataset(name))
     if not isinstance(node, DataSource):
         message = f"{name} is not made of files"
         raise KeyNotFound(message)
@@ -169,7 +170,7 @@ def health(opened: Opened, asked: Asked) -> Page:
     """
     dataset = opened.dataset(asked.name)
     job = asked_job(opened, asked, has_result=True)
-    document: dict[str, Any] = {"name": asked.name, **data_facts(dataset.node), **job.document}
+    document: dict[str, Any] = {"name": asked.name, **data_facts(node_of(dataset)), **job.document}
     shown: dict[str, Any] = {"problems": (), "depths": _DEPTHS, **job.shown}
     table = None
     if job.document:
@@ -184,7 +185,7 @@ def verify(opened: Opened, asked: Asked) -> Redirect:
     """Start the comparison of a dataset with its index, and return where it is shown."""
     dataset, depth = opened.dataset(asked.name), asked.choice("depth", _DEPTHS)
     work = verification_work(
-        dataset.node,
+        node_of(dataset),
         opened.paths.get(asked.name, asked.name),
         deep=depth != "ends",
         decode=depth == "decode",

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved
 from seekable.nodes.key_lookup import lookup_of
-from seekable.nodes.node import LeafNode
+from seekable.nodes.node import LeafNode, node_of
 from seekable.viewer.facts.data_survey import data_facts
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
 from seekable.viewer.facts.named_sources import files_named
@@ -56,7 +56,7 @@ def home(opened: Opened, _: Asked) -> Page:
     """Return the datasets, pipelines, folders of states and jobs that are open."""
     document = {
         "datasets": [
-            {"name": name, **data_facts(dataset.node)} for name, dataset in list(opened.datasets.items())
+            {"name": name, **data_facts(node_of(dataset))} for name, dataset in list(opened.datasets.items())
         ],
         "pipelines": [_pipeline_document(name, each) for name, each in opened.pipelines.items()],
         "states": [{"name": name, "path": json_safe(path)} for name, path in opened.states.items()],
@@ -122,7 +122,7 @@ def _by_value(opened: Opened, text: str, within: str) -> str | None:  # noqa: PL
         return f"d/{_dataset_meant(opened, text, within)}/row/{_number(found[1])}"
     if found := _PERCENT.fullmatch(text):
         name = _dataset_meant(opened, text, within)
-        size = opened.dataset(name).size or 0
+        size = node_of(opened.dataset(name)).size or 0
         return f"d/{name}/rows?at={min(int(size * float(found[1]) / 100), max(size - 1, 0))}"
     if text.startswith("key:"):
         return f"d/{_dataset_meant(opened, text, within)}/key?{urlencode({'key': text.removeprefix('key:')})}"
@@ -257,7 +257,7 @@ def _number(text: str) -> int:
 def from_end(opened: Opened, asked: Asked) -> Redirect:
     """Return the address of a row that is counted from the end."""
     dataset, back = opened.dataset(asked.name), int(asked.path["back"])
-    number = (dataset.size or 0) - back
+    number = (node_of(dataset).size or 0) - back
     if not back or number < 0:
         check_row(dataset, -back, asked.name)
     return Redirect(f"d/{asked.name}/row/{number}")
@@ -270,9 +270,9 @@ def at_random(opened: Opened, asked: Asked) -> Redirect:
         OutOfRange: there are no rows.
     """
     dataset = opened.dataset(asked.name)
-    if not dataset.size:
+    if not node_of(dataset).size:
         check_row(dataset, 0, asked.name)
-    return Redirect(f"d/{asked.name}/row/{secrets.randbelow(dataset.size or 1)}")
+    return Redirect(f"d/{asked.name}/row/{secrets.randbelow(node_of(dataset).size or 1)}")
 
 
 def by_key(opened: Opened, asked: Asked) -> Page | Redirect:
@@ -286,7 +286,7 @@ def by_key(opened: Opened, asked: Asked) -> Page | Redirect:
     """
     dataset = opened.dataset(asked.name)
     key = str(asked.path["key"]) if "key" in asked.path else asked.text("key")
-    found = _rows_with(lookup_of(dataset.node), key)
+    found = _rows_with(lookup_of(node_of(dataset)), key)
     if len(found) == 1:
         return Redirect(f"d/{asked.name}/row/{found[0]}")
     places = dataset.locate(found[:_MOST_SHOWN])
@@ -325,11 +325,12 @@ def _row_of_place(dataset: Dataset, name: str, number: int) -> int:
         KeyNotFound: there is no such file or row.
         InvalidArgument: several files have this name.
     """
-    if os.path.isabs(name) and isinstance(dataset.node, LeafNode):
-        rows = dataset.node.rows_of(name, number)
+    node = node_of(dataset)
+    if os.path.isabs(name) and isinstance(node, LeafNode):
+        rows = node.rows_of(name, number)
         if rows:
             return rows[0]
-    files = getattr(dataset.node, "files", None)
+    files = getattr(node, "files", None)
     found = files_named(files, name) if files is not None else []
     if files is None or not found:
         message = f"there is no file {name!r}"

@@ -284,7 +284,7 @@ def first_difference(old: Node, new: Node, *, most: int = LOOKED_AT) -> tuple[in
     Example:
         >>> import seekable as sk
         >>> a = sk.from_sequence("abcdef", version="letters")
-        >>> first_difference(a.node, sk.concat([a.take(4), a.skip(5)]).node)
+        >>> first_difference(a._node, sk.concat([a.take(4), a.skip(5)])._node)
         (4, 256)
     """
     if 0 in (old.size, new.size):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
+from seekable.nodes.node import node_of
 from seekable.storage.compression import compression_of
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
@@ -49,11 +50,11 @@ def row(opened: Opened, asked: Asked) -> Page:
     view = asked.choice("view", _VIEWS)
     place = dataset.locate([number])[0]
     record, error = _read(dataset, number)
-    around = None if error is None else _surroundings(dataset.node, number, error)
+    around = None if error is None else _surroundings(node_of(dataset), number, error)
     neighbours = [] if error is None else _neighbours(dataset, number)
     document = {
         "name": asked.name,
-        "records": dataset.size,
+        "records": node_of(dataset).size,
         "row": number,
         "location": place_as_json(place),
         **({"error": json_safe(str(error))} if error else {"record": json_value(record)}),
@@ -98,7 +99,7 @@ def check_row(dataset: Dataset, number: int, name: str) -> None:
     Raises:
         OutOfRange: there is no such row.
     """
-    size = dataset.size
+    size = node_of(dataset).size
     if size is not None and not 0 <= number < size:
         have = f"{size:,} rows, 0 to {size - 1:,}" if size else "no rows"
         message = f"there is no row {number:,}: {name} has {have}"
@@ -139,8 +140,9 @@ def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
 def _neighbours(dataset: Dataset, number: int) -> list[dict[str, Any]]:
     """Return the rows before and after a row, as JSON documents."""
     found: list[dict[str, Any]] = []
+    size = node_of(dataset).size
     for each in (number - 1, number + 1):
-        if each >= 0 and (dataset.size is None or each < dataset.size):
+        if each >= 0 and (size is None or each < size):
             record, error = _read(dataset, each)
             value = {"record": json_value(record)} if error is None else {"error": json_safe(str(error))}
             found.append({"row": each, **value})
@@ -174,7 +176,7 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
         ),
     }
     if view in ("file", "bytes"):
-        raw = raw_record(dataset.node, number)
+        raw = raw_record(node_of(dataset), number)
         shown |= {"raw": raw, "raw_cut": 0 if raw is None else max(0, len(raw) - _RAW_BYTES)}
         if raw is not None:
             shown |= {"raw_text": text_html(raw[:_RAW_BYTES].decode("utf-8", "backslashreplace"))}
@@ -196,7 +198,7 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
             try:
                 record = each.loader.dataset.node.record(found[0].position)
             except Exception as error:  # noqa: BLE001 - a function of the user raises anything
-                raw = raw_record(dataset.node, number)
+                raw = raw_record(node_of(dataset), number)
                 return {
                     "delivered_by": name,
                     "delivered_at": found[0],

@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable.errors import CorruptRecord
 from seekable.nodes.graph import known_size
+from seekable.nodes.node import node_of
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, read_rows, read_sample, sample_rows
@@ -47,7 +48,7 @@ _GROUPS_SHOWN = 20
 def rows(opened: Opened, asked: Asked) -> Page:
     """Return rows from a place on, or the first ones of a sample."""
     dataset = opened.dataset(asked.name)
-    size = dataset.size or 0
+    size = node_of(dataset).size or 0
     count = asked.count("n", default=50, least=1, most=_MOST_ROWS)
     order = asked.choice("order", ("file", "sample"))
     seed = asked.count("seed", default=0)
@@ -61,7 +62,7 @@ def rows(opened: Opened, asked: Asked) -> Page:
     table, shown = table_of(dataset, numbers, given)
     document = {
         "name": asked.name,
-        "records": dataset.size,
+        "records": node_of(dataset).size,
         "order": order,
         "seed": seed if order == "sample" else None,
         "at": at,
@@ -80,7 +81,7 @@ def table_of(
 
     A corrupt record is a row with its error.
     """
-    records = read_sample(dataset.node, numbers) if numbers.size else []
+    records = read_sample(node_of(dataset), numbers) if numbers.size else []
     places = dataset.locate(numbers.tolist()) if numbers.size else []
     columns = [(key, tuple(key.split("."))) for key in keys] or _frequent_keys(records)
     header = ["row", "file", "row in file", *(name for name, _ in columns)]
@@ -156,7 +157,13 @@ def search(opened: Opened, asked: Asked) -> Page:
     )
     job = asked_job(opened, asked)
     document: dict[str, Any] = {"name": asked.name, "text": json_value(text), **job.document}
-    shown: dict[str, Any] = {"rows": dataset.size, "job_live": False, "found": None, "hits": [], **job.shown}
+    shown: dict[str, Any] = {
+        "rows": node_of(dataset).size,
+        "job_live": False,
+        "found": None,
+        "hits": [],
+        **job.shown,
+    }
     shown |= {"at": at, "n": _HITS_SHOWN}
     found = job.partial if isinstance(job.partial, SearchResult) else None
     if text and not job.document:
@@ -173,14 +180,14 @@ def search(opened: Opened, asked: Asked) -> Page:
 def search_everything(opened: Opened, asked: Asked) -> Redirect:
     """Start the search of all records, and return where it is shown."""
     text = asked.text("q")
-    work = search_all(opened.dataset(asked.name).node, text)
+    work = search_all(node_of(opened.dataset(asked.name)), text)
     job = opened.jobs.start("search", (asked.name, text), work)
     return Redirect(f"d/{asked.name}/search?job={job.name}")
 
 
 def _of_sample(opened: Opened, name: str, text: str, n: int) -> SearchResult:
     """Return the rows of a sample with a text."""
-    node = opened.dataset(name).node
+    node = node_of(opened.dataset(name))
     work = search_sample(node, text, n=min(n, known_size(node, "a search")))
     return opened.kept.last(("search", name, text, n), work)
 
@@ -219,13 +226,13 @@ def duplicates_page(opened: Opened, asked: Asked) -> Page:
     job = asked_job(opened, asked)
     document: dict[str, Any] = {"name": asked.name, **job.document}
     shown: dict[str, Any] = {"job_live": False, "found": None, "groups": [], "key": key, **job.shown}
-    shown["rows"] = dataset.size
+    shown["rows"] = node_of(dataset).size
     table, found = None, job.partial
     if isinstance(found, Duplicates):
         document |= found.document()
         groups = found.groups[:_GROUPS_SHOWN]
         firsts = np.array([group.rows[0] for group in groups], np.int64)
-        records = read_rows(dataset.node, firsts) if groups else []
+        records = read_rows(node_of(dataset), firsts) if groups else []
         shown |= {"found": found, "groups": list(zip(groups, records, strict=True)), "key": found.key}
         rows = [(at, group.count, row) for at, group in enumerate(found.groups) for row in group.rows]
         table = PageRows(("group", "count", "row"), rows)
@@ -239,6 +246,6 @@ def find_duplicates(opened: Opened, asked: Asked) -> Redirect:
         InvalidArgument: the key is not written as a key.
     """
     key = asked.text("key")
-    work = duplicates(opened.dataset(asked.name).node, path=path_of(key) if key else ())
+    work = duplicates(node_of(opened.dataset(asked.name)), path=path_of(key) if key else ())
     job = opened.jobs.start("duplicates", (asked.name, key), work)
     return Redirect(f"d/{asked.name}/duplicates?job={job.name}")

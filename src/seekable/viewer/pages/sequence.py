@@ -150,7 +150,7 @@ def packed_node_at(node: Node, position: int) -> tuple[PackedNode, int] | None:
 
     Example:
         >>> import seekable as sk
-        >>> packed_node_at(sk.from_sequence("abc").shuffle(seed=1).node, 0) is None
+        >>> packed_node_at(sk.from_sequence("abc").shuffle(seed=1)._node, 0) is None
         True
     """
     while not isinstance(node, PackedNode):

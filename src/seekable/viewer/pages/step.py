@@ -11,6 +11,7 @@ import numpy as np
 from seekable.errors import DataNotFound, KeyNotFound
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
+from seekable.nodes.node import node_of
 from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
 from seekable.viewer.facts.loss_log import compared_loss
@@ -311,7 +312,7 @@ def _add_texts(opened: Opened, rows: list[dict[str, Any]]) -> None:
             by_name.setdefault(row["dataset"], []).append(row)
     for name, some in by_name.items():
         numbers = np.array([row["number"] for row in some], dtype=np.int64)
-        for row, record in zip(some, read_sample(opened.dataset(name).node, numbers), strict=True):
+        for row, record in zip(some, read_sample(node_of(opened.dataset(name)), numbers), strict=True):
             row["text"] = _text_of(record, opened.text_key)
 
 

@@ -27,6 +27,7 @@ from seekable.formats.tokens.tokenizing.parts import described_generator
 from seekable.index.index_location import Index
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.graph import HOLE
+from seekable.nodes.node import node_of
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
 from seekable.storage.access import Storage
@@ -129,7 +130,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     how = _checked_parts(checked_store(store))
     dataset = _opened(source, to, jobs, executor, progress, storage_options)
     of_target = storage_options if has_addresses(to) else None
-    form, node = _form(dataset.node, tokenizer, column, eos, how)
+    form, node = _form(node_of(dataset), tokenizer, column, eos, how)
     with progress_or_bar(progress) as shown:
         written = write(
             dataset_source(node, "tokenize()"),
