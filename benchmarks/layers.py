@@ -78,7 +78,7 @@ def _single(data: Data) -> Iterator[Row]:
     ds = sk.open(data.long)
     order = floors.shuffled(len(ds))[:_SINGLE]
     positions, spans = order.tolist(), spans_of(ds, order)
-    files, fast, record = ds.node.files, ds.node.decoder.fast, ds.node.record  # type: ignore[attr-defined]
+    files, fast, record = ds._node.files, ds._node.decoder.fast, ds._node.record  # type: ignore[attr-defined]
     jobs: Jobs = {
         "slice and decode": partial(floors.decoded_singly, spans),
         "offsets, check of the file": lambda: [None for row in positions if not fast(files.bytes_of(0, row))],

@@ -126,7 +126,7 @@ def _batches(ds: sk.Dataset) -> None:
 
 def _plan(prefix: str, rounds: int) -> Row:
     packed = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=7, method=sk.Packing(order="exchange"))
-    packing = packed.node.packing  # type: ignore[attr-defined]  # a packed dataset's node has it
+    packing = packed._node.packing  # type: ignore[attr-defined]  # a packed dataset's node has it
     rows = np.arange(min(_PLANNED, len(packed)), dtype=np.int64)
     epochs = np.zeros_like(rows)
     job = Contestant(lambda: packing.pieces(rows, epochs), count=len(rows))

@@ -133,10 +133,10 @@ def test_records_of_all_formats_are_printed(
     (tmp_path / name).write_bytes(data)
     ds: Any = sk.open(tmp_path / name, **options)
     rows = range(len(ds))
-    write_records(ds.node, rows, as_json=True)
+    write_records(ds._node, rows, as_json=True)
     documents = [strict(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [document["row"] for document in documents] == list(rows)
-    write_records(ds.node, rows, as_json=False)
+    write_records(ds._node, rows, as_json=False)
     lines = capsysbinary.readouterr().out.splitlines()
     assert len(lines) == len(rows)
     for line, document, record in zip(lines, documents, ds, strict=True):

@@ -282,7 +282,7 @@ os.setgid(65534)
 os.setuid(65534)
 ds = sk.open(sys.argv[1], key=sys.argv[2])
 print(ds.key("a-3"))
-print(ds.node.keys.index.path)
+print(ds._node.keys.index.path)
 """
 
 

@@ -152,9 +152,9 @@ def made(path: Path, data: bytes) -> Path:
 def test_the_holder_is_found_from_the_first_entries(tmp_path: Path, body: bytes, holder: str) -> None:
     path = made(tmp_path / "a.ark", b"utt1 " + body + b"utt2 " + body)
     found = "double-packed-matrix" if holder == "double-sp-matrix" else holder
-    assert sk.open(path).node.decoder.name == found  # type: ignore[attr-defined]
+    assert sk.open(path)._node.decoder.name == found  # type: ignore[attr-defined]
     made(tmp_path / "a.scp", f"utt1 {path}:5\n".encode())
-    assert sk.open(tmp_path / "a.scp").node.decoder.name == found  # type: ignore[attr-defined]
+    assert sk.open(tmp_path / "a.scp")._node.decoder.name == found  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

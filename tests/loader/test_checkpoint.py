@@ -271,7 +271,7 @@ def test_the_description_is_written_once(tmp_path: Path) -> None:
     loader = saved_after(tmp_path, 1)
     (description,) = tmp_path.glob("pipeline-*.json")
     assert description.name == f"pipeline-{loader.dataset.fingerprint.removeprefix('xxh3:')}.json"
-    assert json.loads(description.read_bytes()) == json.loads(json.dumps(loader.dataset.node.describe(None)))
+    assert json.loads(description.read_bytes()) == json.loads(json.dumps(loader.dataset._node.describe(None)))
     written = description.stat()
     sk.save_state(tmp_path, loader)
     assert description.stat().st_mtime_ns == written.st_mtime_ns

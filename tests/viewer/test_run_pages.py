@@ -39,7 +39,7 @@ def test_texts_are_counted_by_a_job(pages: TestClient, shown: Opened) -> None:
     assert job.wait(60)
     found: Any = pages.get(str(answer.url) + "&as=json").json()
     assert (found["job"]["state"], found["unit"]) == ("done", "characters")
-    node = shown.pipeline("train").loader.dataset.node
+    node = shown.pipeline("train").loader.dataset._node
     texts = [len(record["text"]) for record in node.fetch(np.arange(8, 72))]
     assert found["held_by_step"] == [sum(texts[at : at + 8]) for at in range(0, 64, 8)]
     assert pages.get(str(answer.url)).status_code == 200

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def packed(shown: Opened, position: int) -> dict[str, Any]:
     """Return the fact of a sequence."""
-    found = packed_node_at(shown.pipeline("packed").loader.dataset.node, position)
+    found = packed_node_at(shown.pipeline("packed").loader.dataset._node, position)
     assert found is not None
     return packed_sequence(*found).document()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from seekable.cli.shared_options import DataOptions, Only, RunOptions, argument, examples, option
+from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def plan(
 
     pipeline = pipeline_of(target, Batches(run.of_loader), **run.place, index_dir=data.index_dir, step=step)
     shown = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
-    requests = requests_of(pipeline.loader.dataset.node, [record.position for record in shown.records])
+    requests = requests_of(node_of(pipeline.loader.dataset), [record.position for record in shown.records])
     if data.as_json:
         stores = {} if requests is None else {"requests": requests}
         write_document({**step_document(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})

@@ -300,14 +300,14 @@ class Plot:
         return figures.lengths_figure(self._name, found)
 
     def _schedule(self, loader: Loader) -> Figure:
-        weights = schedule(loader.dataset.node, batch=loader.global_batch_size)
+        weights = schedule(node_of(loader.dataset), batch=loader.global_batch_size)
         stop = self.options.stop
         if stop is None:
             stop = max(self._stop(loader), weights.steps[-1] * 5 // 4)
         return figures.schedule_figure(self._name, weights, start=self._start, stop=stop)
 
     def _mixture(self, loader: Loader) -> Figure:
-        options, node, rates = self.options, loader.dataset.node, None
+        options, node, rates = self.options, node_of(loader.dataset), None
         unit: Unit = "records" if options.unit is None else options.unit.value
         if unit == "tokens":
             sources = zip(source_names(node), sources_in_files(node), strict=True)
@@ -317,7 +317,7 @@ class Plot:
 
     def _padding(self, loader: Loader) -> Figure:
         """Return the padding by the index; by the records in the files where their texts are counted."""
-        options, node, measure = self.options, loader.dataset.node, None
+        options, node, measure = self.options, node_of(loader.dataset), None
         if options.tokenizer is not None or options.text_key is not None or index_unit(node) is None:
             node = as_in_files(node)
             first = node.record(position_of(loader, self._start))

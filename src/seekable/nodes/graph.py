@@ -81,7 +81,7 @@ class Origins:
 
     Example:
         >>> import seekable as sk
-        >>> sk.from_sequence("abc").plan(np.array([2, 0])).origins().rows.tolist()
+        >>> sk.from_sequence("abc")._node.plan(np.array([2, 0])).origins().rows.tolist()
         [2, 0]
     """
 

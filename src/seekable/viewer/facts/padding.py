@@ -12,6 +12,7 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.loader.positioned import position_of
 from seekable.nodes.graph import nodes_of
+from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
 from seekable.viewer.facts.reading import FROM_INDEX, ResultPace, read_sample, sample_rows
@@ -163,7 +164,7 @@ def padding(
     """
     checked_count("start", start, least=0)
     checked_count("stop", stop, least=start + 1)
-    node = loader.dataset.node if source is None else source
+    node = node_of(loader.dataset) if source is None else source
     batch, ranks = loader.global_batch_size, loader.world_size
     unit = index_unit(node)
     if measure is None and unit is None:

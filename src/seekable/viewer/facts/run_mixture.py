@@ -20,6 +20,7 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.mix import Mix
+from seekable.nodes.node import node_of
 from seekable.viewer.facts.lengths import index_unit, position_lengths
 from seekable.viewer.facts.named_sources import source_counts, source_names, sources_in_files, sources_of
 from seekable.viewer.facts.reading import COMPUTED, FROM_INDEX, bytes_of_records, sample_rows
@@ -205,7 +206,7 @@ def mixture(
     if unit not in ("records", "bytes", "tokens"):
         message = f"unit must be 'records', 'bytes' or 'tokens' (got {unit!r})"
         raise InvalidArgument(message)
-    node = loader.dataset.node
+    node = node_of(loader.dataset)
     names = source_names(node)
     steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
     positions = np.array([position_of(loader, step) for step in steps.tolist()], dtype=np.int64)

@@ -16,6 +16,7 @@ from seekable.loader.checkpoint_files import generations_in, read_saved, state_n
 from seekable.loader.loader import Loader
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.display import explained
+from seekable.nodes.node import node_of
 from seekable.resume.from_description import described_sources
 from seekable.state.descriptions import difference, outline
 from seekable.viewer.facts.json_documents import json_safe
@@ -52,7 +53,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
     if found.is_stream:
         return _stream(asked.name, found)
     each = found.loader
-    node = each.dataset.node
+    node = node_of(each.dataset)
     sources = zip(source_names(node), source_nodes(node), strict=True)
     document = {
         "name": asked.name,
@@ -253,7 +254,7 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
         10
     """
     checked_count("step", step, least=0)
-    before, after = old.dataset.node, new.dataset.node
+    before, after = node_of(old.dataset), node_of(new.dataset)
     same = before.fingerprint == after.fingerprint
     lines = [] if same else difference(before.describe(None), after.describe(None), most=None).splitlines()
     first, looked_at = (None, 0) if same else first_difference(before, after)

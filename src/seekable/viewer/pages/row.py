@@ -130,7 +130,7 @@ def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
     """Return when a row comes in the next epochs; None where the pipeline lacks it or is a stream."""
     try:
         loader = pipeline.loader
-        if not has_row(loader.dataset.node, place.path, place.row):
+        if not has_row(node_of(loader.dataset), place.path, place.row):
             return None
         return loader.when(place.path, place.row, epochs=range(loader.epoch, loader.epoch + _MOST_COMINGS))
     except SeekableError:
@@ -196,7 +196,7 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
         found = _next_comings(each, place)
         if found:
             try:
-                record = each.loader.dataset.node.record(found[0].position)
+                record = node_of(each.loader.dataset).record(found[0].position)
             except Exception as error:  # noqa: BLE001 - a function of the user raises anything
                 raw = raw_record(node_of(dataset), number)
                 return {

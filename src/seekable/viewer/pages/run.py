@@ -8,6 +8,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.positioned import first_step, position_of
+from seekable.nodes.node import node_of
 from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.loss_log import spikes
@@ -35,7 +36,7 @@ _WORST = 10
 def mixture_page(opened: Opened, asked: Asked) -> Page:
     """Return what each source gives from one step to another."""
     found, loader = _mixture_found(opened, asked), opened.pipeline(asked.name).loader
-    node = loader.dataset.node
+    node = node_of(loader.dataset)
     before = source_counts(node, np.array([position_of(loader, int(found.steps[-1]))]))[0].tolist()
     sizes = [source.size for source in source_nodes(node)]
     document = {"name": asked.name, **found.document()}
@@ -60,7 +61,7 @@ def mixture_chart(opened: Opened, asked: Asked) -> Svg:
 
 def _mixture_found(opened: Opened, asked: Asked) -> RunMixture:
     loader = opened.pipeline(asked.name).loader
-    node = loader.dataset.node
+    node = node_of(loader.dataset)
     start = asked.count("from", default=first_step(loader))
     stop = asked.count("to", default=usual_stop(loader, start=start), least=start)
     unit = asked.choice("in", UNITS)
@@ -89,7 +90,7 @@ def padding_page(opened: Opened, asked: Asked) -> Page:
     job = asked_job(opened, asked)
     document: dict[str, Any] = {"name": asked.name, "from": start, "to": stop, **job.document}
     shown: dict[str, Any] = {"found": found, "worst": [], "start": start, "stop": stop, **job.shown}
-    shown["by_index"] = index_unit(loader.dataset.node)
+    shown["by_index"] = index_unit(node_of(loader.dataset))
     shown["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
     table = None
     if found is not None:
@@ -139,7 +140,7 @@ def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
         return partial if isinstance(partial, Padding) else None
     start, stop = _window(opened, asked)
     loader = opened.pipeline(asked.name).loader
-    if index_unit(loader.dataset.node) is None:
+    if index_unit(node_of(loader.dataset)) is None:
         return None
     return opened.kept.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
 

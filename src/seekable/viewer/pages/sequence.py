@@ -21,7 +21,7 @@ from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.checkpoint_files import generations_in, read_generation
 from seekable.loader.loader import Loader
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
-from seekable.nodes.node import OrderNode
+from seekable.nodes.node import OrderNode, node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
 from seekable.packing.order.pieces import LITERAL
@@ -253,7 +253,7 @@ def sequence(opened: Opened, asked: Asked) -> Page:
     """
     pipeline, position = opened.pipeline(asked.name), int(asked.path["position"])
     loader = pipeline.loader
-    node = loader.dataset.node
+    node = node_of(loader.dataset)
     found = packed_node_at(node, position)
     if found is None:
         message = (
@@ -291,7 +291,7 @@ def _shown_tokens(
 
 def is_packed(opened: Opened, name: str) -> bool:
     """Return True if the first record of a pipeline is a packed sample."""
-    node = opened.pipeline(name).loader.dataset.node
+    node = node_of(opened.pipeline(name).loader.dataset)
     return node.size != 0 and packed_node_at(node, 0) is not None
 
 

@@ -73,7 +73,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         return Redirect(f"p/{asked.name}/replay/{number}")
     rank = asked.optional("rank", most=found.loader.world_size - 1)
     plan = found.loader.plan(step=number, rank=rank)
-    node = found.loader.dataset.node
+    node = node_of(found.loader.dataset)
     positions = np.array([record.position for record in plan.records], dtype=np.int64)
     owners = sources_of(node, positions).tolist() if positions.size else []
     document = {
@@ -110,7 +110,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
 
 def _facts(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
     """Return the records and the files of a step, and the requests where the data is in a store."""
-    requests = requests_of(loader.dataset.node, positions.tolist())
+    requests = requests_of(node_of(loader.dataset), positions.tolist())
     return {**step_document(plan), **({} if requests is None else {"requests": requests})}
 
 
@@ -210,7 +210,7 @@ def _by_oddness(
 
 def _sources(loader: Loader, plan: StepPlan, owners: list[int], *, is_whole: bool) -> list[dict[str, Any]]:
     """Return how many records of each source a step has, and how many the weights plan."""
-    names, counts = source_names(loader.dataset.node), Counter(owners)
+    names, counts = source_names(node_of(loader.dataset)), Counter(owners)
     planned: list[float | None] = [None] * len(names)
     if is_whole and plan.records:
         planned = mixture(loader, start=plan.step, stop=plan.step + 1).planned[0].tolist()
@@ -299,7 +299,7 @@ def records_of(opened: Opened, name: str) -> Node:
         DataNotFound: the files of a source are not on this machine.
     """
     return opened.kept.get(
-        ("as in files", name), lambda: as_in_files(opened.pipeline(name).loader.dataset.node)
+        ("as in files", name), lambda: as_in_files(node_of(opened.pipeline(name).loader.dataset))
     )
 
 
@@ -325,7 +325,7 @@ def _text_of(record: Any, key: str | None) -> Any:
 def position(opened: Opened, asked: Asked) -> Page:
     """Return one position of a pipeline, with its neighbours."""
     pipeline, number = opened.pipeline(asked.name), int(asked.path["position"])
-    node = pipeline.loader.dataset.node
+    node = node_of(pipeline.loader.dataset)
     start = max(0, number - _NEIGHBOURS)
     positions = np.arange(start, number + _NEIGHBOURS + 1)
     names = source_names(node)
@@ -388,7 +388,7 @@ def _paths(loader: Loader, name: str, row: int) -> list[str]:
     Raises:
         KeyNotFound: there are none.
     """
-    node = loader.dataset.node
+    node = node_of(loader.dataset)
     if has_row(node, name, row):
         return [name]
     files = paths_named(node, name)
