@@ -185,7 +185,7 @@ def test_the_places_of_a_saved_run_are_found_in_token_files(tmp_path: Path, meth
     saved = read_saved(tmp_path / "states")
     rebuilt = rebuild_saved(saved, roots=[str(data)]).dataset
     rows = np.arange(2 * len(ds))
-    assert rebuilt.plan(rows).locate() == ds.plan(rows).locate()
+    assert rebuilt.plan(rows).locate() == ds._node.plan(rows).locate()
     (data / "a.bin").unlink()
     with pytest.raises(sk.errors.InvalidArgument, match=f"map > {method} .*token files that are found"):
         rebuild_saved(saved, roots=[str(data)])

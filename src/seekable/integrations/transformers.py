@@ -219,7 +219,7 @@ class TrainerMixin(_Base):
                 )
                 raise DataNotFound(message)
         args = self.args
-        is_bounded = loader.dataset.size is None and args.max_steps > 0
+        is_bounded = node_of(loader.dataset).size is None and args.max_steps > 0
         bound = args.max_steps * args.gradient_accumulation_steps if is_bounded else None
         passes = Passes(loader, batch=self._records_of_batch, resumed=resumed, bound=bound)
         return _Batches(passes)

@@ -235,7 +235,7 @@ def usual_stop(loader: Loader, *, start: int) -> int:
         >>> usual_stop(sk.Loader(sk.from_sequence(range(100)), batch_size=10, prefetch=0), start=0)
         10
     """
-    size = loader.dataset.size
+    size = node_of(loader.dataset).size
     whole = size // loader.global_batch_size if size else _USUAL_STEPS
     left = loader.steps_left
     end = whole if left is None else loader.step + left

@@ -74,7 +74,7 @@ def _pipeline_document(name: str, each: OpenPipeline) -> dict[str, Any]:
         "name": name,
         "kind": "pipeline",
         "pipeline": json_safe(node_of(loader.dataset).expression()),
-        "records": loader.dataset.size,
+        "records": node_of(loader.dataset).size,
         "batch": loader.global_batch_size if each.has_batch else None,
         "world_size": loader.world_size,
         "step": loader.step,
