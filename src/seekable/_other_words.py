@@ -6,7 +6,7 @@ before. `seekable._arguments.explains_keywords` makes the errors.
 
 from __future__ import annotations
 
-__all__ = ["BATCH_SAMPLER", "LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
+__all__ = ["BATCH_SAMPLER", "DATASET", "LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
 
 _OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
 _ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
@@ -112,3 +112,54 @@ LOAD_STATE = {
     "map_location": "nothing: a state has no tensors",
     **dict.fromkeys(("rank", "world_size"), _KNOWN),
 }
+
+_RENAME = 'ds.rename({"old": "new"})'
+_DROP = "ds.drop_columns([...])"
+_SPLIT = 'ds.split({"train": 0.9, "test": 0.1}, seed=0)'
+_COLUMN = "ds.map(fn, column=...)"
+
+DATASET = {
+    # Hugging Face Datasets
+    "remove_columns": _DROP,
+    "rename_column": _RENAME,
+    "rename_columns": _RENAME,
+    "column_names": "ds.columns",
+    "features": "ds.schema",
+    "num_rows": "len(ds)",
+    "add_column": _COLUMN,
+    "cast_column": 'ds.cast({"n": int})',
+    "train_test_split": _SPLIT,
+    "to_pandas": "ds.to_arrow().to_pandas()",
+    "to_polars": "polars.from_arrow(ds.to_arrow())",
+    "to_list": "list(ds)",
+    "to_json": "ds.write_jsonl(folder)",
+    "to_parquet": "ds.write_parquet(folder)",
+    "save_to_disk": "ds.write_parquet(folder)",
+    "to_iterable_dataset": "ds.stream()",
+    "with_format": 'ds.batches("arrow", size=...), or sk.open(..., decode="numpy")',
+    "set_format": 'ds.batches("arrow", size=...), or sk.open(..., decode="numpy")',
+    "with_transform": "ds.map(fn)",
+    # tables, Ray, tf.data, Grain
+    "drop": _DROP,
+    "head": "ds.take(n)",
+    "with_column": _COLUMN,
+    "with_columns": _COLUMN,
+    "iter_batches": 'ds.batches("python", size=...)',
+    "random_split": _SPLIT,
+    "random_shuffle": "ds.shuffle(seed=0)",
+    "flat_map": "ds.flatten(fn)",
+    "prefetch": "sk.Loader(ds, prefetch=...)",
+    "concatenate": "sk.concat([ds, other])",
+    # Ours of before
+    "alias": 'ds.rename({"old": "new"}, keep=True), or ds.map(fn, column="new")',
+    "map_columns": 'ds.rename({"old-*": {"old": "new"}})',
+    "filter_batches": "ds.filter(fn, size=256)",
+    "merge": "sk.concat([ds, other], distinct=True)",
+    "limit": "ds.take(n)",
+    "fetch": "ds[[...]]; sk.Position(p) is a place in any epoch",
+    "plan": "ds[[...]], or ds.locate([...])",
+    "size": "len(ds)",
+    "lengths": "sk.formats.token_lengths(ds)",
+    "shapes": "sk.kaldi.shapes(ds)",
+}
+"""Methods and attributes of a dataset."""

@@ -131,7 +131,7 @@ def test_only_the_columns_that_are_used_are_read(tmp_path: Path) -> None:
     dataset = table(path, 3000)
     reads = DatasetReads.of(dataset._node, epochs=1, position=None, schema=None)
     everything = sum(each.bytes for each in dataset._node.plan(np.arange(3000)).ranges())
-    node = reads._node.narrowed(frozenset(["id"]))
+    node = reads.node.narrowed(frozenset(["id"]))
     some = sum(each.bytes for each in node.plan(np.arange(3000)).ranges())
     assert some < everything / 2
     place = pq.ParquetFile(path).metadata.row_group(1).column(1)

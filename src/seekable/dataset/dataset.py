@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, overload
 
 import numpy as np
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
     from typing import Protocol
+
+    from numpy.typing import NDArray
 
     from seekable.dataset.pipeline import pipeline_file
     from seekable.nodes import key as keys
@@ -239,6 +241,10 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
 
     _getitems = __getitems__
 
+    @overload
+    def locate(self, rows: list[Any] | tuple[Any, ...] | NDArray[Any]) -> list[Any]: ...
+    @overload
+    def locate(self, rows: SupportsIndex) -> Any: ...
     def locate(self, rows: Any) -> Any:
         """Return the location of a row in epoch 0, or a list of locations for a list of rows.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from seekable._other_words import DATASET
 from seekable.nodes.display import explained, preformatted
 from seekable.nodes.graph import check_depth
 
@@ -45,6 +46,19 @@ class Face:
         self._node = node
         self._lookup = None
         self._fetches = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an error that names what other libraries call otherwise; it is called for no other name.
+
+            Raises:
+                AttributeError: there is no such attribute.
+            """
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in DATASET:
+                message += f": write {DATASET[name]}"
+            raise AttributeError(message, name=name, obj=self)
 
     def _over(self, node: Node) -> Self:
         """Return a dataset over another node."""
