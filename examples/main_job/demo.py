@@ -168,7 +168,7 @@ On your own files (JSONL or text: a file, a folder or a glob):
   {seekable} sample {paths[0]} -n 5 --seed 0
   make demo DATA=PATH
 The run in a browser: its mixture, each of its batches, its states and its losses:
-  {seekable} view {shlex.quote(run)} --index-dir {shlex.quote(index_dir)} --log {shlex.quote(losses)}
+  {seekable} view {shlex.quote(run)} --index folder={shlex.quote(index_dir)} --log {shlex.quote(losses)}
 The program to copy is {os.path.relpath(os.path.join(HERE, "train.py"))}.""")
 
 

@@ -115,7 +115,7 @@ def test_an_index_that_goes_elsewhere(corpus: Corpus, tmp_path: Path) -> None:
     assert found["index"].value.startswith(str(tmp_path / "indexes"))
     below = str(corpus.folder / "shard-0.jsonl" / "below")
     found = {one.name: one for one in data_findings(str(corpus.folder), index_dir=below)}
-    assert (found["index"].level, "--index-dir" in found["index"].advice) == ("bad", True)
+    assert (found["index"].level, "--index folder=" in found["index"].advice) == ("bad", True)
 
 
 def test_files_from_the_future(corpus: Corpus) -> None:

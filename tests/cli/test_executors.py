@@ -62,7 +62,6 @@ def folder(tmp_path: Path) -> Path:
         ("index", "corpus", "--key", "text"),
         ("verify", "corpus", "--deep", "--decode"),
         ("export", "corpus", "out", "--as", "jsonl"),
-        ("pack", "corpus", "-L", "16", "--key", "ids"),
     ],
 )
 def test_the_answer_is_that_of_this_machine(folder: Path, command: tuple[str, ...]) -> None:

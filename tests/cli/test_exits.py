@@ -25,7 +25,7 @@ FAILURES: list[tuple[str, list[str], int, str]] = [
     ("two formats", ["info", "both"], 1, "UnsupportedFormat"),
     ("a compressed file", ["index", "packed.jsonl"], 1, "UnsupportedFormat"),
     ("a format that nobody knows", ["head", "corpus", "--format", "xml"], 2, "InvalidArgument"),
-    ("no process at all", ["index", "corpus", "--jobs", "0"], 2, "InvalidArgument"),
+    ("no process at all", ["index", "corpus", "--jobs", "0"], 2, "UsageError"),
     ("a seed below 0", ["sample", "corpus", "--seed", "-1"], 2, "InvalidArgument"),
     ("a count below 0", ["head", "corpus", "-n", "-1"], 2, "UsageError"),
     ("a row that is no number", ["get", "corpus", "five"], 2, "UsageError"),
@@ -38,7 +38,20 @@ FAILURES: list[tuple[str, list[str], int, str]] = [
     ("a state to show that is not there", ["state", "show", "no/such"], 4, "DataNotFound"),
     ("a state that is none", ["state", "show", "corpus/shard-0.jsonl"], 1, "CorruptState"),
     ("no command of state", ["state", "shw"], 2, "UsageError"),
-    ("an end that nobody knows", ["plan", "corpus", "--end", "long"], 2, "UsageError"),
+    ("a tool that nobody knows", ["index", "corpus", "--for", "grep"], 2, "UsageError"),
+    ("a field that no format has", ["head", "corpus", "--set", "separator=;"], 2, "InvalidArgument"),
+    (
+        "a field of another format",
+        ["head", "x", "--format", "csv", "--set", "dtype=x"],
+        2,
+        "InvalidArgument",
+    ),
+    ("a field that no index has", ["head", "corpus", "--index", "dir=x"], 2, "InvalidArgument"),
+    ("no field at all", ["head", "corpus", "--index", "x"], 2, "InvalidArgument"),
+    ("a truth that is none", ["head", "corpus", "--storage", "refresh=no"], 2, "InvalidArgument"),
+    ("a count that is none", ["head", "corpus", "--index", "most_bytes=all"], 2, "InvalidArgument"),
+    ("a command that is no more", ["pack", "corpus", "-L", "8"], 2, "UsageError"),
+    ("an option that is no more", ["head", "corpus", "--no-progress"], 2, "UsageError"),
     ("a doctor of nothing", ["doctor", "no/such"], 4, "DataNotFound"),
     ("no such command", ["indx", "corpus"], 2, "UsageError"),
 ]
@@ -127,17 +140,28 @@ def test_messages_name_the_options_of_the_command_that_runs() -> None:
     command = built_command(app)
     message = "replace it with overwrite=True; check_code=False, index_dir= or other= (x.overwrite=True)"
     found = in_options(message, command, ["export", "a", "b"])
-    assert found == "replace it with --overwrite; check_code=False, --index-dir or other= (x.overwrite=True)"
+    assert (
+        found == "replace it with --overwrite; check_code=False, --index folder= or other= (x.overwrite=True)"
+    )
     assert "overwrite=True" in in_options(message, command, ["info", "export"])
-    assert in_options("a=1 index_dir=x", command, ["info"]) == "a=1 index_dir=x"
+    assert in_options("a=1 indexdir=x", command, ["info"]) == "a=1 indexdir=x"
     for told, arguments, options in (
         ("say format=sk.formats.Kaldi(holder='token'), or", ["kaldi", "head"], "say --holder token, or"),
         ("only with pipes='allow': a", ["kaldi", "copy"], "only with --pipes allow: a"),
-        ("with sk.Index(folder=), or jobs=1", ["head"], "with --index-dir, or --jobs 1"),
+        ("with sk.Index(folder=), or jobs=1", ["head"], "with --index folder=, or jobs=1"),
         ("index=sk.Index(publish=True) puts", ["index"], "--publish puts"),
-        ("set storage_options={'region': 'x'}, to", ["get"], "set --storage-option region='x', to"),
+        ("set storage_options={'region': 'x'}, to", ["get"], "set --storage region='x', to"),
         ('sk.open(..., key="id"), or', ["get"], "--key id, or"),
-        ("sk.formats.Tar(group='key')", ["get"], "sk.formats.Tar(group='key')"),
+        (
+            "say format=sk.formats.Tar(group='key', f=g)",
+            ["get"],
+            "say format=sk.formats.Tar(group='key', f=g)",
+        ),
+        ("sk.formats.Tar(group='key', missing='none')", ["get"], "--set group=key --set missing=none"),
+        ("say format=sk.formats.Kaldi(holder='token'), or", ["get"], "say --set holder=token, or"),
+        ("sk.open(..., storage=sk.Storage(refresh=False)) lists", ["head"], "--storage refresh=false lists"),
+        ("with sk.Index(allow='a', folder=...):", ["head"], "with --index allow=a --index folder=VALUE:"),
+        ("or seed=3, `key=`", ["sample"], "or --seed 3, `key=`"),
     ):
         assert in_options(told, command, arguments) == options
 

@@ -51,10 +51,11 @@ def test_folders_become_columns(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "year=2024"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
-    output("export", "data", "out", "--partitions", "hive", cwd=tmp_path)
+    output("export", "data", "out", "--set", "partitions=hive", cwd=tmp_path)
     assert list(sk.open(tmp_path / "out")) == [{"id": 1, "year": 2024}]
     assert (
-        b"partitions must be 'hive'" in run("export", "data", "o", "--partitions", "x", cwd=tmp_path).stderr
+        b"partitions must be 'hive'"
+        in run("export", "data", "o", "--set", "partitions=x", cwd=tmp_path).stderr
     )
 
 

@@ -54,15 +54,15 @@ def test_quiet_says_nothing(corpus: Corpus) -> None:
 
 
 def test_index_dir_keeps_the_data_folder_clean(corpus: Corpus, tmp_path: Path) -> None:
-    (told,) = documents("index", corpus.folder, "--index-dir", tmp_path / "indexes")
+    (told,) = documents("index", corpus.folder, "--index", f"folder={tmp_path}/indexes")
     assert told["datasets"][0]["index_folder"].startswith(str(tmp_path / "indexes"))
     assert not (corpus.folder / ".seekable").exists()
-    (again,) = documents("info", corpus.folder, "--index-dir", tmp_path / "indexes")
+    (again,) = documents("info", corpus.folder, "--index", f"folder={tmp_path}/indexes")
     assert again["index"]["was_up_to_date"]
 
 
 def test_jobs_and_no_progress_change_nothing_that_is_printed(corpus: Corpus) -> None:
-    (told,) = documents("index", corpus.folder, "--jobs", "2", "--no-progress")
+    (told,) = documents("index", corpus.folder, "--jobs", "2", "--quiet")
     assert told["datasets"][0]["records"] == 120
 
 
@@ -81,11 +81,11 @@ def test_names_that_are_no_utf8_are_printed_as_their_bytes(tmp_path: Path) -> No
 NOTICE = Progress(0, 1, 0, 1, 0, notice="goes elsewhere")
 
 
-@pytest.mark.parametrize(("notices", "told"), [(True, "seekable: goes elsewhere\n"), (False, "")])
+@pytest.mark.parametrize(("shown", "told"), [(True, "seekable: goes elsewhere\n"), (False, "")])
 def test_a_notice_is_told_once_unless_quiet(
-    capsys: pytest.CaptureFixture[str], *, notices: bool, told: str
+    capsys: pytest.CaptureFixture[str], *, shown: bool, told: str
 ) -> None:
-    watch = BuildWatch(bar=True, notices=notices)
+    watch = BuildWatch(shown=shown)
     watch(NOTICE)
     watch(Progress(1, 1, 1, 1, 1))
     assert capsys.readouterr() == ("", told)

@@ -71,7 +71,7 @@ def test_an_index_of_lines_is_that_of_lhotse_and_is_used(tmp_path: Path) -> None
     for name, content in (("a.jsonl", LINES), ("b.json", b'{"id": 3}\n'), ("c.jsonl", b"")):
         path = tmp_path / name
         path.write_bytes(content)
-        told = output("index", "--lhotse", name, cwd=tmp_path).decode()
+        told = output("index", "--for", "lhotse", name, cwd=tmp_path).decode()
         assert (tmp_path / f"{name}.idx").read_bytes() == index_of_lines(content)
         records = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
         assert told == f"{name}: {records} record{'s' * (records != 1)}; index of Lhotse in {path}.idx\n"
@@ -96,7 +96,7 @@ def test_an_index_of_pairs_is_that_of_the_tool(tmp_path: Path, tool: str) -> Non
 
 
 def test_a_folder_is_all_its_plain_files_and_says_what_is_left_out(shar: Path, tmp_path: Path) -> None:
-    told = output("index", "--lhotse", "shar/", cwd=tmp_path).decode()
+    told = output("index", "--for", "lhotse", "shar/", cwd=tmp_path).decode()
     assert told == (
         "shar/: 4 records in 2 files, each with an index of Lhotse; 1 compressed file left out, which sk.open"
         " reads without\n"
@@ -107,39 +107,41 @@ def test_a_folder_is_all_its_plain_files_and_says_what_is_left_out(shar: Path, t
     ]
     for path in shar.glob("*.idx"):
         path.unlink()
-    document = json.loads(output("index", "--lhotse", "-o", tmp_path / "new/idx", "--json", shar))
+    document = json.loads(output("index", "--for", "lhotse", "-o", tmp_path / "new/idx", "--json", shar))
     assert [(each["path"], each["index"], each["records"]) for each in document["indexes"]] == [
         (str(shar / name), str(tmp_path / "new/idx" / f"{name}.idx"), 2)
         for name in ("cuts.000000.jsonl", "recording.000000.tar")
     ]
     assert document["compressed"] == [str(shar / "text.000000.jsonl.gz")]
     assert not list(shar.glob("*.idx"))
-    assert output("index", "--lhotse", "-q", shar) == b""
-    assert output("index", "--lhotse", f"shar:{shar}").startswith(f"shar:{shar}: 4 records in 2".encode())
+    assert output("index", "--for", "lhotse", "-q", shar) == b""
+    assert output("index", "--for", "lhotse", f"shar:{shar}").startswith(
+        f"shar:{shar}: 4 records in 2".encode()
+    )
 
 
 def test_energon_takes_the_archives_alone(tmp_path: Path) -> None:
     archive(tmp_path / "a.tar", samples(3))
     (tmp_path / "notes.jsonl").write_bytes(LINES)
-    assert "3 records; index of Energon" in output("index", "--energon", tmp_path).decode()
+    assert "3 records; index of Energon" in output("index", "--for", "energon", tmp_path).decode()
     assert len(np.fromfile(tmp_path / "a.tar.idx", "<u8")) == 4
     assert not (tmp_path / "notes.jsonl.idx").exists()
 
 
 REFUSED = {
-    "a compressed file": (["--lhotse", "z.jsonl.gz"], 1, "is compressed"),
-    "a folder of compressed files": (["--lhotse", "packed"], 1, "compress_jsonl=False"),
-    "lines for Energon": (["--energon", "a.jsonl"], 1, "not an archive (.tar) by its name"),
-    "another suffix": (["--lhotse", "a.txt"], 1, "not one of .jsonl, .json, .ndjson, .tar"),
-    "no pairs": (["--lhotse", "samples.tar"], 1, "--energon is of samples"),
-    "one document": (["--lhotse", "one.json"], 1, "one JSON document"),
-    "both tools": (["--lhotse", "--energon", "a.jsonl"], 2, "name one of"),
-    "a folder and no tool": (["-o", "x", "a.jsonl"], 2, "--index-dir"),
-    "keys": (["--lhotse", "--key", "id", "a.jsonl"], 2, "--key is for the index of seekable"),
-    "one name twice": (["--lhotse", "-o", "x", "a.jsonl", "sub/a.jsonl"], 2, "under one name"),
-    "no such file": (["--lhotse", "b.jsonl"], 4, "b.jsonl"),
-    "nothing in a folder": (["--lhotse", "empty"], 4, "no data file"),
-    "the index of StatelessSampler": (["--lhotse", "text.jsonl"], 2, "StatelessSampler"),
+    "a compressed file": (["--for", "lhotse", "z.jsonl.gz"], 1, "is compressed"),
+    "a folder of compressed files": (["--for", "lhotse", "packed"], 1, "compress_jsonl=False"),
+    "lines for Energon": (["--for", "energon", "a.jsonl"], 1, "not an archive (.tar) by its name"),
+    "another suffix": (["--for", "lhotse", "a.txt"], 1, "not one of .jsonl, .json, .ndjson, .tar"),
+    "no pairs": (["--for", "lhotse", "samples.tar"], 1, "--for energon is of samples"),
+    "one document": (["--for", "lhotse", "one.json"], 1, "one JSON document"),
+    "no such tool": (["--for", "wids", "a.jsonl"], 2, "lhotse"),
+    "a folder and no tool": (["-o", "x", "a.jsonl"], 2, "--index folder="),
+    "keys": (["--for", "lhotse", "--key", "id", "a.jsonl"], 2, "--key is for the index of seekable"),
+    "one name twice": (["--for", "lhotse", "-o", "x", "a.jsonl", "sub/a.jsonl"], 2, "under one name"),
+    "no such file": (["--for", "lhotse", "b.jsonl"], 4, "b.jsonl"),
+    "nothing in a folder": (["--for", "lhotse", "empty"], 4, "no data file"),
+    "the index of StatelessSampler": (["--for", "lhotse", "text.jsonl"], 2, "StatelessSampler"),
 }
 
 
@@ -168,7 +170,7 @@ def test_a_damaged_archive_among_others_leaves_no_half_index(tmp_path: Path) -> 
     damaged = bytearray((tmp_path / "11.tar").read_bytes())
     damaged[600 + 1024] ^= 255
     (tmp_path / "11.tar").write_bytes(damaged)
-    done = run("index", "--lhotse", tmp_path)
+    done = run("index", "--for", "lhotse", tmp_path)
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"11.tar" in done.stderr
     written = list(tmp_path.glob("*.idx"))
@@ -259,7 +261,7 @@ def test_indexes_are_those_of_lhotse_byte_for_byte(tmp_path: Path, shar: Path) -
         write_index(str(path), "lhotse")
         assert path.with_name(f"{path.name}.idx").read_bytes() == theirs.read_bytes(), path.name
     create_shar_index(shar, output_dir=tmp_path)
-    output("index", "--lhotse", shar)
+    output("index", "--for", "lhotse", shar)
     for index in shar.glob("*.idx"):
         assert index.read_bytes() == (tmp_path / index.name).read_bytes()
     assert len(list(shar.glob("*.idx"))) == 2

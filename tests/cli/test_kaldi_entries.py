@@ -163,15 +163,13 @@ def test_tables_are_indexed(tmp_path: Path) -> None:
     age(write_matrices(tmp_path))
     age(tmp_path / "feats.scp")
     for path in ("feats.scp", "scp:feats.scp", "feats*.ark", "ark:feats.ark"):
-        printed = output("kaldi", "index", path, cwd=tmp_path)
+        printed = output("index", path, cwd=tmp_path)
         assert printed.startswith(f"{path}: 6 records in 1 file, ".encode())
     assert (tmp_path / ".seekable").is_dir()
-    (found,) = documents("kaldi", "index", "feats.scp", "ark:feats.ark", cwd=tmp_path)
+    (found,) = documents("index", "feats.scp", "ark:feats.ark", cwd=tmp_path)
     assert [(each["records"], each["files_indexed"]) for each in found["datasets"]] == [(6, 0), (6, 0)]
     write_alignments(tmp_path)
-    done = run("kaldi", "index", "ali.ark", cwd=tmp_path)
+    done = run("index", "ali.ark", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"Say which it is: --holder int32\n" in done.stderr
-    assert output("kaldi", "index", "ali.ark", "--holder", "int32-vector", cwd=tmp_path).startswith(
-        b"ali.ark: 6 "
-    )
+    assert b"Say which it is: --set holder=int32\n" in done.stderr
+    assert output("index", "ali.ark", "--set", "holder=int32-vector", cwd=tmp_path).startswith(b"ali.ark: 6 ")

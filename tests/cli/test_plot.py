@@ -59,7 +59,7 @@ PLOTS = [
     ("mixture", "checkpoints", "--in", "bytes"),
     ("schedule", "checkpoints"),
     ("loss", "log.csv:iteration,train_loss"),
-    ("loss", "checkpoints", "--log", "log.csv:iteration,train_loss", "--from", "65"),
+    ("loss", "log.csv:iteration,train_loss", "--from", "65"),
 ]
 
 

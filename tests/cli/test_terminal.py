@@ -146,7 +146,7 @@ def test_in_a_terminal_of_few_columns_a_status_is_one_line(tmp_path: Path) -> No
     assert json.loads(document)["schema"] == 1
 
 
-@pytest.mark.parametrize("options", [["--no-progress"], ["-q"]])
+@pytest.mark.parametrize("options", [["--quiet"], ["-q"]])
 def test_a_status_can_be_turned_off(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "good day"}\n' * 1000)
@@ -192,18 +192,16 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_no_bar() -> None:
         assert terminal.finish() == (0, b"no hook\r\n")
 
 
-def test_no_progress_and_quiet_draw_none(corpus: Corpus) -> None:
+def test_quiet_draws_none(corpus: Corpus) -> None:
     code = (
         "import sys; from seekable.cli.output import BuildWatch\n"
         "from seekable.parallel.progress import Progress\n"
-        "for bar, notices in ((False, True), (True, False)):\n"
-        "    watch = BuildWatch(bar=bar, notices=notices)\n"
-        "    assert watch._bar is None\n"
-        "assert BuildWatch(bar=True, notices=True)._bar is not None; print('right')"
+        "assert BuildWatch(shown=False)._bar is None\n"
+        "assert BuildWatch(shown=True)._bar is not None; print('right')"
     )
     with in_terminal(program=code) as terminal:
         assert terminal.finish() == (0, b"right\r\n")
-    with in_terminal("index", "--no-progress", "--json", corpus.folder) as terminal:
+    with in_terminal("index", "-q", "--json", corpus.folder) as terminal:
         exit_code, seen = terminal.finish()
     assert exit_code == 0
     assert json.loads(seen)["schema"] == 1

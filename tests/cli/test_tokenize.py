@@ -100,7 +100,7 @@ def test_another_call_is_refused_unless_it_may_overwrite(
         (["--engine", "fast"], 2, b"engine must be 'hf', 'tiktoken' or 'gigatoken'"),
         (["--dtype", "uint8"], 2, b"uint8 holds ids up to 255"),
         (["--column", "body"], 1, b"it has no column 'body'"),
-        (["--workers", "0"], 2, b"jobs must be at least 1"),
+        (["--jobs", "0"], 2, b"x>=1"),
     ],
     ids=["tokenizer", "eos", "engine", "dtype", "column", "workers"],
 )
@@ -143,7 +143,7 @@ def test_a_command_that_is_killed_again_and_again_ends_with_the_same_bytes(
     lines = [json.dumps({"text": f"{row} words of some text " * 40}) for row in range(2000)]
     (tmp_path / "corpus.jsonl").write_text("".join(f"{line}\n" for line in lines))
     command = ["tokenize", "corpus.jsonl", "--tokenizer", str(tokenizer), "--eos", EOS]
-    command += ["--rows-per-file", "97", "--workers", workers]
+    command += ["--rows-per-file", "97", "--jobs", workers]
     output(*command, "--to", "whole", cwd=tmp_path)
     expected = contents(tmp_path / "whole")
     kills = 0

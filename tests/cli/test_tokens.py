@@ -107,8 +107,8 @@ def test_info_of_tokens_for_people(folder: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["tokens:plain.bin", "--dtype", "uint16", "--eos", "0"],
-        ["plain.bin", "--dtype", "uint16", "--eos", "0"],
+        ["tokens:plain.bin", "--set", "dtype=uint16", "--set", "eos=0"],
+        ["plain.bin", "--set", "dtype=uint16", "--set", "eos=0"],
         ["megatron:tokens/part-000000"],
     ],
     ids=["spec", "path", "megatron"],
@@ -121,8 +121,8 @@ def test_tokens_of_other_tools(command: list[str], folder: Path) -> None:
     (read,) = documents("get", command[0], "7", *command[1:], cwd=folder)
     assert read["record"] == {"tokens": expected}
     assert json.loads(output("head", *command, "-n", "8", cwd=folder).splitlines()[7]) == {"tokens": expected}
-    (packed,) = documents("pack", *command, "-L", "32", cwd=folder)
-    assert packed["samples"] == lengths(folder).sum() // 32
+    (packed,) = documents("info", *command, "-L", "32", cwd=folder)
+    assert packed["packing"]["concat"]["samples"] == lengths(folder).sum() // 32
     assert b"good: 60 records" in output("verify", *command, "--deep", "--decode", cwd=folder)
     assert b"60 records in 1 file" in output("index", *command, cwd=folder)
     assert len(documents("sample", *command, "-n", "3", cwd=folder)) == 3
@@ -138,27 +138,16 @@ def test_documents_without_tokens(tmp_path: Path) -> None:
         ("samples", "padding", "documents_cut", "pieces", "patterns"), 0
     )
     assert b"0 samples; 0 tokens (0.0 %) in the tail" in output("info", "t", cwd=tmp_path)
-    done = run("pack", "t", "-L", "4", cwd=tmp_path)
-    assert (done.returncode, b"makes no sample" in done.stderr) == (2, True)
 
 
-def test_what_packing_gives(folder: Path) -> None:
-    command = ["pack", "tokens", "-L", "32", "--method", "best_fit", "--seed", "7", "--most", "3"]
-    (told,) = documents(*command, "--head", "2", cwd=folder)
-    ds = sk.open(folder / "tokens").pack(32, seed=7, method=sk.Packing("best_fit", most=3))
-    assert (told["samples"], told["tokens"]) == (len(ds), lengths(folder).sum())
-    assert told["padding"] == 32 * len(ds) - lengths(folder).sum() == told["facts"]["padding"]
-    assert told["pieces_per_sample"] == np.mean([sample["segment_ids"].max() for sample in ds])
-    assert told["nodes"] == ds.explain().replace(str(folder), "").splitlines()
-    for row, sample in enumerate(told["head"]):
-        places = ds.locate(row)
-        assert [piece["location"]["row"] for piece in sample["pieces"]] == [place.row for place in places]
-        assert sample["tokens"] == (ds[row]["segment_ids"] > 0).sum()
-    again = eval(told["python"], {"sk": _Opener(folder)})
-    assert again.fingerprint == ds.fingerprint
-    shown = output(*command, "--explain", cwd=folder).decode()
-    assert f"patterns        {told['facts']['patterns']:,} distinct contents" in shown
-    assert shown.splitlines()[-3:] == told["nodes"]
+def test_the_call_that_is_printed_packs_the_same_samples(folder: Path) -> None:
+    (told,) = documents(
+        "info", "plain.bin", "--set", "dtype=uint16", "--set", "eos=0", "-L", "32", cwd=folder
+    )
+    packed = eval(told["packing"]["python"], {"sk": _Opener(folder)})
+    assert told["packing"]["concat"]["samples"] == len(packed)
+    shown = output("info", "tokens", "-L", "32", "--index", "folder=x", cwd=folder).decode()
+    assert "in Python             sk.open('tokens', index=sk.Index(folder='x')).pack(32, seed=0)\n" in shown
 
 
 class _Opener:
@@ -169,18 +158,34 @@ class _Opener:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    formats = sk.formats
+
     def open(self, path: str, **options: Any) -> sk.Dataset:
         return sk.open(self._folder / path, **options)
 
 
+SIZES = np.arange(1, 10)
+
+
 def test_lists_of_ids_are_packed_too(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "ids.jsonl"
-    path.write_text("".join(json.dumps({"ids": [row] * row}) + "\n" for row in range(9)))
-    (told,) = documents("pack", path, "-L", "4", "--key", "ids", "--next-token")
-    assert (told["samples"], told["tail"], told["extra"]) == ((36 - 1) // 4, (36 - 1) % 4, 1)
+    path.write_text("".join(json.dumps({"ids": [row - 1] * row}) + "\n" for row in SIZES.tolist()))
+    (told,) = documents("info", path, "-L", "4", "--key", "ids")
+    packing = told["packing"]
+    assert (packing["documents"], packing["tokens"]) == (9, 45)
+    assert packing["concat"] == {"samples": 11, "tail": 1, "documents_cut": cut_in_natural_order(SIZES, 4)}
+    best = sk.open(path).pack(4, seed=0, key="ids", method="best_fit")
+    assert packing["best_fit"]["samples"] == len(best)
+    assert packing["python"] == f"sk.open({str(path)!r}).pack(4, seed=0, key='ids')"
+    shown = output("info", path, "-L", "5", "--key", "ids").decode()
+    assert (
+        "token ids      36 in 9 documents\nconcat at 5    7 samples; 1 token (2.8 %) in the tail; " in shown
+    )
+    (sample,) = documents("get", path, "3", "--key", "ids", "--sample", "4")
+    assert sample["record"]["tokens"] == sk.open(path).pack(4, seed=0, key="ids")[3]["tokens"].tolist()
     tokenizer = str(folder / "tokenizer.json")
     decoded = output("get", path, "3", "--key", "ids", "--tokenizer", tokenizer)
-    assert decoded.decode() == sk.from_sequence([0]).map(lambda _: trained_text([3, 3, 3]))[0] + "\n"
+    assert decoded.decode() == sk.from_sequence([0]).map(lambda _: trained_text([3, 3, 3, 3]))[0] + "\n"
 
 
 def trained_text(ids: list[int]) -> str:
@@ -199,7 +204,7 @@ def test_documents_are_decoded(folder: Path) -> None:
     assert (source["path"], source["row"]) == (str(folder / "corpus" / "1.jsonl"), 5)
     line = (folder / "corpus" / "1.jsonl").read_bytes()[source["offset"] :][: source["length"]]
     assert json.loads(line)["text"] == TEXTS[35]
-    plain = ("get", "tokens:plain.bin", "35", "--dtype", "uint16", "--eos", "0", "--tokenizer")
+    plain = ("get", "tokens:plain.bin", "35", "--set", "dtype=uint16", "--set", "eos=0", "--tokenizer")
     for tokenizer in ("tokenizer.json", "tokens"):
         assert output(*plain, tokenizer, cwd=folder).decode() == f"{TEXTS[35]}{EOS}\n"
 
@@ -222,7 +227,7 @@ def test_a_tokenizer_that_did_not_make_the_ids_decodes_nothing(folder: Path, tmp
 
 @pytest.mark.parametrize("method", ["concat", "best_fit"])
 def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
-    command = ("get", "tokens", "1", "-1", "--pack", "32", "--seed", "7", "--method", method)
+    command = ("get", "tokens", "1", "-1", "--sample", "32", "--seed", "7", "--method", method)
     ds = sk.open(folder / "tokens").pack(32, seed=7, method=method)  # type: ignore[arg-type]
     records = documents(*command, cwd=folder)
     assert [record["record"]["tokens"] for record in records] == [
@@ -243,24 +248,27 @@ def test_packed_samples_are_decoded(folder: Path, method: str) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (["get", "plain.bin", "0", "--dtype", "uint16", "--decode"], 2, b"is not a token store"),
+        (["get", "plain.bin", "0", "--set", "dtype=uint16", "--decode"], 2, b"is not a token store"),
         (["get", "corpus", "3", "--decode"], 2, b"has no column 'tokens'"),
         (["get", "corpus", "3", "--decode", "--key", "text"], 2, b"makes texts of lists of token ids"),
         (["get", "tokens", "3", "--tokenizer", "no.json"], 4, b"there is no tokenizer at 'no.json'"),
         (["get", "tokens", "60", "--decode"], 4, b"row 60 is out of range"),
         (["get", "tokens", "3", "--seed", "7"], 2, b"--seed is for packed samples"),
-        (["get", "tokens", "3000", "--pack", "32"], 4, b"row 3000 is out of range"),
+        (["get", "tokens", "3000", "--sample", "32"], 4, b"row 3000 is out of range"),
         (["info", "corpus", "--length", "64"], 2, b"--length is for data of tokens"),
-        (["info", "corpus", "--dtype", "uint16"], 2, b"--dtype is for tokens, and 'corpus' is jsonl"),
+        (
+            ["info", "corpus", "--set", "dtype=uint16"],
+            2,
+            b"--set dtype=uint16 is for tokens, and 'corpus' is jsonl",
+        ),
         (["info", "plain.bin"], 2, b"does not say of which type"),
-        (["info", "plain.bin", "--dtype", "text"], 1, b"dtype must be the name of a type"),
-        (["verify", "corpus", "--eos", "1"], 2, b"--eos is for tokens, and"),
-        (["pack", "tokens"], 2, b"Missing option '--length'"),
-        (["pack", "tokens", "-L", "32", "--most", "3"], 2, b"there is no use for --most"),
-        (["pack", "tokens", "-L", "32", "--method", "x"], 2, b"method must be 'concat'"),
-        (["pack", "tokens", "-L", "100000"], 2, b"makes no sample"),
-        (["pack", "corpus", "-L", "32"], 1, b"there is no column 'tokens'"),
-        (["pack", "nothing", "-L", "32"], 4, b"there is no"),
+        (["info", "plain.bin", "--set", "dtype=text"], 1, b"dtype must be the name of a type"),
+        (["verify", "corpus", "--set", "eos=1"], 2, b"--set eos=1 is for tokens, and"),
+        (["get", "tokens", "0", "--sample", "32", "--method", "x"], 2, b"takes --method as"),
+        (["get", "tokens", "0", "--sample", "100000"], 2, b"makes no sample"),
+        (["get", "corpus", "0", "--sample", "32"], 1, b"there is no column 'tokens'"),
+        (["info", "corpus", "-L", "32", "--key", "ids"], 1, b"there is no column 'ids'"),
+        (["info", "corpus", "--key", "ids"], 2, b"say --length N too"),
         (["export", "tokens", "out", "--as", "tar"], 1, b"cannot be written as tar"),
     ],
 )
@@ -307,36 +315,22 @@ def test_the_source_lines_of_a_step(folder: Path, tmp_path: Path) -> None:
 
 
 def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
-    ds = sk.open(folder / "tokens").pack(64, seed=4, method=sk.Packing("best_fit", most=3))
+    tk = sk.open(folder / "tokens")
+    ds = tk.pack(64, seed=4, method="best_fit", most=3)
     ds.save(tmp_path / "packed.json")
     ds.shuffle(seed=1).save(tmp_path / "shuffled.json")
     told = documents("get", tmp_path / "packed.json", "0", "--decode")[0]
-    assert (
-        told
-        == documents(
-            *(
-                "get",
-                "tokens",
-                "0",
-                "--pack",
-                "64",
-                "--seed",
-                "4",
-                "--method",
-                "best_fit",
-                "--most",
-                "3",
-                "--decode",
-            ),
-            cwd=folder,
-        )[0]
-    )
+    plain = tk.pack(64, seed=4, method="best_fit")
+    plain.save(tmp_path / "plain.json")
+    command = ("get", "tokens", "0", "--sample", "64", "--seed", "4", "--method", "best_fit", "--decode")
+    assert documents(*command, cwd=folder) == documents("get", tmp_path / "plain.json", "0", "--decode")
+    assert len(told["pieces"]) <= 3
     row = next(row for row, sample in enumerate(ds.shuffle(seed=1)) if 0 in sample["segment_ids"])
     (shuffled,) = documents("get", tmp_path / "shuffled.json", str(row), "--decode")
     sample = ds.shuffle(seed=1)[row]
     text = trained_text(sample["tokens"][sample["segment_ids"] > 0].tolist())
     assert (shuffled["text"], len(shuffled["location"])) == (text, sample["segment_ids"].max())
-    done = run("pack", tmp_path / "packed.json", "-L", "32")
+    done = run("get", tmp_path / "packed.json", "0", "--sample", "32")
     assert (done.returncode, b"the same record in every epoch" in done.stderr) == (2, True)
 
 

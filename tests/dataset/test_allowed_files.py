@@ -54,7 +54,7 @@ def test_a_list_names_files_below_a_folder_that_the_call_allows(folder: Path, sp
 
 
 def test_commands_allow_it_too(folder: Path) -> None:
-    asked, allow = f"energon:{folder}/set:train", ("--allow", str(folder / "shards"))
+    asked, allow = f"energon:{folder}/set:train", ("--index", f"allow={folder}/shards")
     assert not output("index", "--quiet", *allow, asked)
     assert b"good: 5 records" in output("verify", "--deep", *allow, asked)
 

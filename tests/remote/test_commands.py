@@ -60,7 +60,7 @@ def test_data_is_looked_at() -> None:
     assert len(output("sample", CORPUS, "-n", "3").splitlines()) == 3
     (good,) = documents("verify", "--deep", "--decode", CORPUS)
     assert (good["good"], good["records"]) == (True, 120)
-    assert documents("pack", CORPUS, "--key", "ids", "-L", "8")[0]["samples"] == 45
+    assert documents("info", CORPUS, "--key", "ids", "-L", "8")[0]["packing"]["concat"]["samples"] == 45
     simulated = documents("simulate", CORPUS, "--shuffle", "-G", "8", "--records-per-second", "100")[0]
     assert simulated["bytes"] == sum(map(len, FILES.values()))
 
@@ -88,9 +88,7 @@ def test_files_are_written(tmp_path: Path) -> None:
     )
     tokenizer = tmp_path / "tokenizer.json"
     tokenizer.write_text(_tokenizer())
-    written = documents(
-        "tokenize", CORPUS, "--to", f"{ROOT}/tokens", "--tokenizer", tokenizer, "--quiet", "--no-progress"
-    )[0]
+    written = documents("tokenize", CORPUS, "--to", f"{ROOT}/tokens", "--tokenizer", tokenizer, "--quiet")[0]
     assert (written["documents"], written["bytes"] > 2 * written["tokens"]) == (120, True)
     assert output("get", f"{ROOT}/tokens", "3", "--decode").decode().strip() == "text 3"
 
@@ -112,7 +110,7 @@ def test_tables_of_kaldi_are_read() -> None:
     assert output("kaldi", "shapes", table, "--holder", "vector") == b"u1 2\nu2 1\n"
     done = run("kaldi", "copy", table, "ark,t:-", "--holder", "vector")
     assert (done.returncode, done.stdout) == (0, b"u1  [ 1 2 ]\nu2  [ 3 ]\n")
-    assert documents("kaldi", "validate", table, "--holder", "vector", "--no-progress")[0]["good"]
+    assert documents("kaldi", "validate", table, "--holder", "vector")[0]["good"]
 
 
 @pytest.mark.parametrize("scheme", ["", "kaldi:"])
@@ -147,10 +145,10 @@ def test_an_interrupt_ends_a_command_that_waits_for_a_store(
         (["state", "show", f"{ROOT}/none"], 4, "there is no"),
         (["plan", f"{ROOT}/none", "--batch-size", "4"], 4, "there is no"),
         (["recompress", f"{ROOT}/corpus/part-0.jsonl"], 2, "seekable export"),
-        (["index", "--lhotse", f"{ROOT}/corpus"], 2, "name a copy"),
-        (["head", CORPUS, "--storage-option", "region"], 2, "NAME=VALUE"),
-        (["head", "s3://b/a.jsonl", "--storage-option", "regio=x"], 2, "did you mean 'region'"),
-        (["head", CORPUS, "--storage-option", "a=1", "--storage-option", "a=2"], 2, "twice"),
+        (["index", "--for", "lhotse", f"{ROOT}/corpus"], 2, "name a copy"),
+        (["head", CORPUS, "--storage", "region"], 2, "NAME=VALUE"),
+        (["head", "s3://b/a.jsonl", "--storage", "regio=x"], 2, "did you mean 'region'"),
+        (["head", CORPUS, "--storage", "a=1", "--storage", "a=2"], 2, "twice"),
     ],
     ids=lambda value: "-".join(value[:2])[:16] if isinstance(value, list) else None,
 )
@@ -164,9 +162,7 @@ def test_errors_and_exit_codes_are_those_of_local_data(command: list[str], code:
 
 def options(bucket: Bucket) -> list[str]:
     """Return the options of a bucket on the command line."""
-    return [
-        text for name, value in bucket.options.items() for text in ("--storage-option", f"{name}={value}")
-    ]
+    return [text for name, value in bucket.options.items() for text in ("--storage", f"{name}={value}")]
 
 
 def test_options_reach_the_store_of_each_address(bucket: Bucket, tmp_path: Path) -> None:
@@ -194,9 +190,9 @@ def test_a_published_index_and_the_bytes_on_disk_are_shown(bucket: Bucket, tmp_p
 
 def test_options_without_an_address_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    done = run("head", tmp_path / "a.txt", "--storage-option", "region=x")
+    done = run("head", tmp_path / "a.txt", "--storage", "region=x")
     assert (done.returncode, done.stdout) == (0, b"one\n")
-    assert b"--storage-option has no effect" in done.stderr
+    assert b"--storage has no effect" in done.stderr
 
 
 def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ def test_without_refresh_the_kept_list_is_taken(bucket: Bucket, tmp_path: Path) 
     corpus, more = f"{bucket.url}/corpus", {"XDG_CACHE_HOME": str(tmp_path)}
     assert run("index", corpus, *options(bucket), more=more).returncode == 0
     bucket.upload({"corpus/part-3.jsonl": b"{}\n"})
-    kept = run("info", corpus, "--no-refresh", "--json", *options(bucket), more=more)
+    kept = run("info", corpus, "--storage", "refresh=false", "--json", *options(bucket), more=more)
     listed = run("info", corpus, "--json", *options(bucket), more=more)
     assert json.loads(kept.stdout)["stores"]["published"] is None
     assert [json.loads(done.stdout)["records"] for done in (kept, listed)] == [120, 121]

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import seekable as sk
-from seekable.cli.shared_options import DataOptions, RunOptions
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.cli.view_targets import loss_log_of, opened_targets
 from seekable.viewer.app import make_app
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from seekable.viewer.opened import Opened
 
-OPTIONS = DataOptions(jobs=1, quiet=True)
+OPTIONS = DataOptions()
 
 
 def opened(*targets: str) -> Opened:
-    return opened_targets(targets, RunOptions(), OPTIONS, shown={"scans": False})
+    return opened_targets(targets, RunOptions(), OPTIONS, Shown(), pages={"scans": False})
 
 
 def is_long(record: Any) -> bool:
@@ -83,7 +83,7 @@ def test_a_log_is_of_the_run_that_it_names(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("step,loss\n1,2.5\n")
 
     def logs(targets: list[str], *logs: str) -> dict[str, Any]:
-        found = opened_targets(targets, RunOptions(), OPTIONS, logs=logs, shown={"scans": False})
+        found = opened_targets(targets, RunOptions(), OPTIONS, Shown(), logs=logs, pages={"scans": False})
         return dict(found.logs)
 
     assert list(logs(["monday"], "log.csv")) == ["train"]

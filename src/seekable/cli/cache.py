@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import JsonOption, examples
+from seekable.cli.shared_options import Command, Shown, command, examples
 
 if TYPE_CHECKING:
     from seekable.remote.cache.disk_cache import CachedObject, DiskCache
@@ -42,13 +42,14 @@ def _cache() -> None:
     """
 
 
-@app.command(name="ls", epilog=LS_EPILOG)
+@app.command(name="ls", epilog=LS_EPILOG, cls=Command)
+@command
 def list_objects(
     addresses: Annotated[
         list[str] | None, typer.Argument(metavar="ADDRESS", help=_HELP, show_default=False)
     ] = None,
     *,
-    as_json: JsonOption = False,
+    shown: Shown,
 ) -> None:
     """Show the objects of which some bytes are on disk.
 
@@ -66,7 +67,7 @@ def list_objects(
     chosen = [each for each in everything if not addresses or is_chosen(each.address, addresses)]
     if addresses:
         _refuse_none(chosen, addresses)
-    if as_json:
+    if shown.as_json:
         caches = {**_cache_as_json(*shared), "own": [_cache_as_json(*each) for each in own]}
         write_document({**caches, "objects": [_as_json(each) for each in chosen]})
         return
@@ -80,14 +81,15 @@ def list_objects(
         )
 
 
-@app.command(name="rm", epilog=RM_EPILOG)
+@app.command(name="rm", epilog=RM_EPILOG, cls=Command)
+@command
 def remove_objects(
     addresses: Annotated[
         list[str] | None, typer.Argument(metavar="ADDRESS", help=_HELP, show_default=False)
     ] = None,
     *,
     all_objects: Annotated[bool, typer.Option("--all", help="Remove all objects.")] = False,
-    as_json: JsonOption = False,
+    shown: Shown,
 ) -> None:
     """Remove objects from the cache; the stores keep them.
 
@@ -106,7 +108,7 @@ def remove_objects(
     if addresses:
         _refuse_none(removed, addresses)
     size = sum(each.disk_bytes for each in removed)
-    if as_json:
+    if shown.as_json:
         write_document({"objects": [_as_json(each) for each in removed], "removed_bytes": size})
     else:
         write_line(f"removed {in_words(len(removed), 'object')}, {bytes_in_words(size)}")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from seekable import formats
 from seekable._lazy import imported_module
+from seekable.cli.named_values import field_values, format_kind, pairs_in, storage_values
 from seekable.cli.output import BuildWatch
-from seekable.cli.shared_options import DataOptions
+from seekable.cli.shared_options import DataOptions, Shown
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
 from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
+from seekable.formats.classify import classify
 from seekable.formats.shar.shar_source import DataSource
 from seekable.formats.tar.field_decoders import checked_decode
 from seekable.formats.tar.sample_source import SampleSource
@@ -25,26 +27,15 @@ from seekable.nodes.bases import leaves_of
 from seekable.nodes.node import node_of
 from seekable.storage.access import Storage
 from seekable.storage.mapped import MOST_OPEN_FILES
+from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
+    from seekable.formats import Format
     from seekable.nodes.node import Node
     from seekable.parallel.progress import ProgressHook
-
-
-_WITH_FOLDERS = {
-    "arrow": "Tables",
-    "csv": "Csv",
-    "jsonl": "Jsonl",
-    "parquet": "Tables",
-    "tar": "Tar",
-    "text": "Text",
-    "tokens": "Tokens",
-    "tsv": "Csv",
-}
-"""The class of the value of each format that has folders as columns, in ``sk.formats``."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +44,12 @@ class DataArgument:
 
     path: str
     options: DataOptions
+    shown: Shown
+    more: Sequence[str] = field(default=(), kw_only=True)
+    """Further sources of the same dataset."""
+
     key: str | None = field(default=None, kw_only=True)
-    partitions: Literal["hive"] | None = field(default=None, kw_only=True)
-    holder: str | None = field(default=None, kw_only=True)
-    most_bytes: int | None = field(default=None, kw_only=True)
+    jobs: int | None = field(default=None, kw_only=True)
     publish: bool = field(default=False, kw_only=True)
     max_open_files: int = field(default=MOST_OPEN_FILES, kw_only=True)
 
@@ -69,31 +62,44 @@ class DataArgument:
     @cached_property
     def watch(self) -> BuildWatch:
         """The reporter of the index builds of this data."""
-        return BuildWatch(bar=not self.options.no_progress, notices=not self.options.quiet, hook=self.hook)
+        return BuildWatch(shown=not self.shown.quiet, hook=self.hook)
 
     @property
     def expression(self) -> str:
         """The call that opens the same data in Python."""
         if is_pipeline_file(self.path):
             return f"sk.load_pipeline({self.path!r})"
-        options = self.options
-        tokens = [f"{name}={value!r}" for name, value in self._of_tokens.items() if value is not None]
-        arguments = [f"format=sk.formats.Tokens({', '.join(tokens)})"] if tokens else []
-        if options.format_name is not None and not tokens:
-            arguments.append(f"format={options.format_name!r}")
-        index: list[str] = []
-        if options.index_dir is not None:
-            index.append(f"folder={options.index_dir!r}")
-        if options.allow:
-            index.append(f"allow={options.allow!r}")
-        if index:
-            arguments.append(f"index=sk.Index({', '.join(index)})")
-        return f"sk.open({', '.join([repr(self.path), *arguments])})"
+        given = {"format": self.format if not isinstance(self.format, str) else None, "index": self.index}
+        arguments = [
+            f"{name}=sk.{'formats.' * (name == 'format')}{type(value).__name__}({_arguments_in(value)})"
+            for name, value in given.items()
+            if value is not None and _arguments_in(value)
+        ]
+        named = [f"format={self.format!r}"] if isinstance(self.format, str) else []
+        return f"sk.open({', '.join([repr(self.path), *named, *arguments])})"
+
+    @cached_property
+    def index(self) -> Index:
+        """How the data is indexed, and where."""
+        return index_of(self.options.index, jobs=self.jobs, executor=self.executor, publish=self.publish)
 
     @property
-    def _of_tokens(self) -> dict[str, Any]:
-        """The options for files of tokens."""
-        return {"dtype": self.options.dtype, "eos": self.options.eos, "bos": self.options.bos}
+    def refresh(self) -> bool:
+        """True if stores may be asked."""
+        return Storage(**storage_values(self.shown.storage)).refresh
+
+    @cached_property
+    def format(self) -> str | Format | None:
+        """The name of the format, or its value with the fields of ``--set``."""
+        name, pairs = self.options.format, pairs_in("--set", self.options.set)
+        if not pairs:
+            return name
+        kind = format_kind(name, pairs)
+        if kind is None:
+            index = self.index
+            kind = type(classify(self.path, allow=checked_allow(index.allow), index_dir=index.folder).format)
+        value = kind(**field_values("--set", kind, pairs))
+        return value if name is None else value.with_name(name)
 
     def open(self) -> Node:
         """Index new and changed files; return their source, or the pipeline of a pipeline file.
@@ -120,8 +126,8 @@ class DataArgument:
         Raises:
             InvalidArgument: there is such an option.
         """
-        given = {"format": self.options.format_name, "key": self.key, "partitions": self.partitions}
-        for name in (name for name, value in (given | self._of_tokens).items() if value is not None):
+        given = {"format": self.options.format, "set": self.options.set, "key": self.key}
+        for name in (name for name, value in given.items() if value is not None):
             message = f"{self.path!r} is a pipeline file, which says how data is opened: leave --{name} out"
             raise InvalidArgument(message)
 
@@ -134,10 +140,10 @@ class DataArgument:
                 sequences=None,
                 root=None,
                 allow_changed=False,
-                index_dir=self.options.index_dir,
+                index_dir=self.index.folder,
                 progress=self.watch,
                 order_only=order_only,
-                allow=self.options.allow,
+                allow=self.index.allow,
             )
         finally:
             self.watch.close()
@@ -167,7 +173,7 @@ class DataArgument:
         Raises:
             InvalidArgument: as of ``open``.
         """
-        if is_pipeline_file(self.path):
+        if not self.more and is_pipeline_file(self.path):
             return Dataset(self._pipeline())
         try:
             return self._opened(None)
@@ -181,40 +187,14 @@ class DataArgument:
 
     def _opened(self, decode: Mapping[str, str] | Literal["bytes"] | None) -> Dataset:
         return open_dataset(
-            self.path,
-            format=self._format,
+            [self.path, *self.more] if self.more else self.path,
+            format=self.format,
             decode=decode,
             key=self.key,
-            index=Index(
-                folder=self.options.index_dir,
-                jobs=self.options.jobs,
-                executor=self.executor,
-                publish=self.publish,
-                most_bytes=self.most_bytes,
-                allow=self.options.allow,
-            ),
-            storage=Storage(refresh=self.options.refresh, max_open_files=self.max_open_files),
+            index=self.index,
+            storage=Storage(**{"max_open_files": self.max_open_files, **storage_values(self.shown.storage)}),
             progress=self.watch,
         )
-
-    @cached_property
-    def _format(self) -> str | formats.Format | None:
-        """The name of the format, or its value with the options of the command."""
-        given = self.options.format_name
-        if self.holder is not None:
-            return f"{given}-{self.holder}" if given else formats.Kaldi(holder=self.holder)
-        if any(option is not None for option in self._of_tokens.values()):
-            return formats.Tokens(**self._of_tokens, partitions=self.partitions)
-        if self.partitions is None:
-            return given
-        without = replace(self, partitions=None, key=None, publish=False)
-        name = given or without.open_data().files.entry(0).format
-        kind = _WITH_FOLDERS.get(name.partition("-")[0])
-        if kind is None:
-            message = f"--partitions is for formats whose records are dicts, and this is {name}: leave it out"
-            raise InvalidArgument(message)
-        value: formats.Format = getattr(formats, kind)(partitions=self.partitions)
-        return value
 
     def _pickled_fields(self) -> list[str]:
         """Return the fields of archives that are never loaded: commands take their bytes."""
@@ -225,6 +205,31 @@ class DataArgument:
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]
         return []
+
+
+def index_of(texts: Sequence[str] | None, **others: Any) -> Index:
+    """Return the value of ``index=`` that ``--index`` and other options stand for."""
+    return Index(**field_values("--index", Index, pairs_in("--index", texts)), **others)
+
+
+def index_folder(texts: Sequence[str] | None) -> str | None:
+    """Return the folder that ``--index`` names, of a command that uses an index and builds none.
+
+    Raises:
+        InvalidArgument: it names something else.
+    """
+    index = index_of(texts)
+    for name in ("sampled", "most_bytes", "allow"):
+        if getattr(index, name):
+            raise InvalidArgument(f"--index {name}= is for commands that open data: leave it out")
+    return None if index.folder is None else os.fspath(index.folder)
+
+
+def _arguments_in(value: Any) -> str:
+    """Return the fields of a frozen value that are not as by default, as arguments of a call."""
+    given = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    default = type(value)()
+    return ", ".join(f"{name}={one!r}" for name, one in given.items() if one != getattr(default, name))
 
 
 FORMS = "ray, ray://HOST:PORT, ray:HOST:PORT, dask://HOST:PORT, slurm:N or module:function"

@@ -143,7 +143,7 @@ def _index(place: Place) -> Finding:
     if place.shared and read_table(place.shared):
         return graded("data", "index", f"{place.shared}, read only; what it lacks goes to {folder}")
     if not can_be_written(folder):
-        bad = "it cannot be written: name a folder that can with --index-dir or SEEKABLE_INDEX_DIR"
+        bad = "it cannot be written: name a folder that can with --index folder= or SEEKABLE_INDEX_DIR"
         return graded("data", "index", f"{folder}{why}", bad="" if read_table(folder) else bad)
     if read_table(folder):
         return graded("data", "index", f"{folder}{why}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import IndexDirOption, JsonOption, QuietOption, argument, examples
+from seekable.cli.shared_options import IndexOption, Shown, argument, examples
 
 if TYPE_CHECKING:
     from seekable.cli.machine_checks import Finding
@@ -23,9 +23,8 @@ EPILOG = examples(
 def doctor(
     path: Annotated[str | None, argument("PATH", "Data to look at, too: a path or an address.")] = None,
     *,
-    index_dir: IndexDirOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    index: IndexOption = None,
+    shown: Shown,
 ) -> None:
     """Check this machine, and say what to do.
 
@@ -54,11 +53,12 @@ def doctor(
         *cache_findings(),
     ]
     if path is not None:
+        from seekable.cli.data_argument import index_folder
         from seekable.cli.data_checks import data_findings
 
-        findings += data_findings(path, index_dir=index_dir)
+        findings += data_findings(path, index_dir=index_folder(index))
     worst = max(findings, key=lambda finding: ("ok", "warn", "bad").index(finding.level)).level
-    if as_json:
+    if shown.as_json:
         listed = [
             {
                 "group": finding.group,
@@ -71,7 +71,7 @@ def doctor(
         ]
         write_document({"worst": worst, "findings": listed})
     else:
-        _print([finding for finding in findings if not quiet or finding.level != "ok"])
+        _print([finding for finding in findings if not shown.quiet or finding.level != "ok"])
     if worst == "bad":
         raise typer.Exit(ExitCode.FAILURE)
 

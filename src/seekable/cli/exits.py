@@ -44,7 +44,7 @@ EXIT_CODES = """\
 """
 """The table that --help shows."""
 
-_INDEXING = frozenset({"index", "info", "get", "head", "sample", "pack", "plot"})
+_INDEXING = frozenset({"index", "info", "get", "head", "sample", "plot"})
 
 _OPTION_CLASS = re.compile(r"^sk\.(?:formats\.)?[A-Z]\w+: ")
 """The name of a class before errors about its fields, which are options of a command."""
@@ -102,6 +102,8 @@ def tell_wrong_usage(arguments: Sequence[str], error: Exception) -> int:
     """
     if not (hasattr(error, "show") and hasattr(error, "format_message") and hasattr(error, "exit_code")):
         raise error
+    if hint := other_word(getattr(error, "option_name", "")):
+        error.message = f"{error.format_message().rstrip('.')}. {hint}"  # type: ignore[attr-defined]  # of typer's errors
     if wants_json(arguments):
         _tell(arguments, "UsageError", error.format_message(), error.exit_code)
     else:
@@ -162,24 +164,76 @@ def _details(error: Exception) -> dict[str, Any]:
     return {"location": where}
 
 
-_VALUE = re.compile(r"format=\w+\(\.\.\.\)")
-"""The value of a format, which the options of the command make that only one format knows."""
-_OF_FORMATS = frozenset({"--bos", "--dtype", "--eos", "--holder", "--partitions"})
+_INSTEAD = {
+    "--allow": "--index allow=FOLDER",
+    "--block-rows": "Dataset.shuffle(block_rows=) in Python",
+    "--energon": "--for energon",
+    "--index-dir": "--index folder=FOLDER",
+    "--lhotse": "--for lhotse",
+    "--most-bytes": "--index most_bytes=BYTES",
+    "--no-progress": "--quiet",
+    "--no-refresh": "--storage refresh=false",
+    "--no-scan": "--sample 0",
+    "--num-workers": "--jobs N",
+    "--pack": "--sample N",
+    "--storage-option": "--storage NAME=VALUE",
+    "--token": "SEEKABLE_VIEW_TOKEN=TEXT before the command: no other user sees it there",
+    "--workers": "--jobs N",
+}
+"""What says the same as an option that people type, and that no command has."""
 
-_CALL = re.compile(r"(?:\w+=)?sk\.(?:open|Index|Storage|formats\.\w+)\((?:\.\.\., )?((\w+)=[^()]*)\)")
-"""A call whose argument may be an option."""
+_OF_FORMATS = ("bos", "delimiter", "dtype", "encoding", "eos", "holder", "partitions", "quote")
+INSTEAD_OF_COMMANDS = {
+    "pack": "`seekable info PATH --length N` says what packing gives, `seekable get PATH ROW --sample N` "
+    "prints a sample",
+    "kaldi index": "`seekable index ark:FILE` indexes tables too, with --set holder=NAME where the type of "
+    "the objects is not told by the first of them",
+}
+"""What does the same as a command that people type, and that is not there."""
 
-_ARGUMENT = re.compile(r"(?<![\w.=-])([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?(?=[\s,.;:)]|$)")
+
+def other_word(option: str | None) -> str:
+    """Return what to write in place of an option that a command does not have; empty if nothing is known.
+
+    Example:
+        >>> other_word("--no-progress"), other_word("--dtype"), other_word("--xyz")
+        ('Write --quiet.', 'Write --set dtype=VALUE.', '')
+    """
+    name = (option or "").removeprefix("--").replace("-", "_")
+    found = f"--set {name}=VALUE" if name in _OF_FORMATS else _INSTEAD.get(option or "")
+    return f"Write {found}." if found else ""
+
+
+_VALUES = re.compile(r"(?:\w+=)?sk\.(?:Index|Storage|formats\.\w+)\((?:\.\.\., )?([^()]*)\)")
+"""A value of ``sk.open``, whose fields may be options."""
+
+_CALL = re.compile(r"sk\.open\(\.\.\., (-[^()]*|\w+=[^()=]*)\)")
+"""A call with one argument, or with what took its place."""
+
+_GIVEN = re.compile(r"format=\w+\(\.\.\.\)")
+"""The value of a format that ``--set`` made."""
+
+_PAIR = r"([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?"
+_ONLY_PAIRS = re.compile(rf"{_PAIR}(?:, {_PAIR})*")
+_ARGUMENT = re.compile(rf"(?<![\w.=-]){_PAIR}(?=[\s,.;:)`]|$)")
 _OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
 _HOLDER = re.compile(r"format=sk\.formats\.Kaldi\([^()]*\), or (?=format=')")
-_OR_FORMAT = re.compile(r", or format='[^']*'")
 """Two ways to say one thing, of which a command has one."""
-_OTHER_NAMES = {"folder": "index_dir"}
-"""What an option is called, by the name of the argument."""
+
+_FIELDS = {
+    "index": {"folder": "folder", "index_dir": "folder", "allow": "allow", "most_bytes": "most_bytes"}
+    | {"sampled": "sampled"},
+    "storage": {name: name for name in ("cache", "max_open_files", "pin", "refresh")},
+    "set": {name: name for name in (*_OF_FORMATS, "concatenated", "group", "missing", "pairs", "splitname")},
+}
+"""By option, the arguments of Python that its values name."""
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     """Return a message of the library, with options in place of Python's arguments.
+
+    ``name=`` is ``--name`` where the command that runs has that option. What it says by a pair, as
+    ``--index folder=``, is told by that pair. All else stays as it is.
 
     Args:
         message: the message.
@@ -188,26 +242,39 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
     """
     options = _options(command, arguments)
 
-    def told(found: re.Match[str]) -> str:
-        names = options.get(found[1], {})
-        if found[2] in {None, "True", "False"}:
-            return names.get(found[2] != "False", found[0])
-        value = "VALUE" if found[2] == "..." else found[2].strip("'\"")
-        return f"{names[True]} {value}" if True in names else found[0]
+    def told(name: str, value: str | None) -> str | None:
+        names = options.get(name, {})
+        if value in {None, "True", "False"} and (option := names.get(value != "False")):
+            return option
+        if True in names and value not in {None, "True", "False"}:
+            return f"{names[True]} {_bare(value)}"
+        pair = ((by, fields[name]) for by, fields in _FIELDS.items() if by in options and name in fields)
+        by, field = next(pair, ("", ""))
+        return f"--{by} {field}={'' if value is None else _bare(value).lower()}" if by else None
 
     def unwrapped(found: re.Match[str]) -> str:
-        name = _OTHER_NAMES.get(found[2], found[2])
-        return found[1].replace(found[2], name, 1) if name in options else found[0]
+        pairs = re.findall(_PAIR, found[1]) if _ONLY_PAIRS.fullmatch(found[1]) else []
+        texts = [told(name, value or None) for name, value in pairs]
+        return " ".join(filter(None, texts)) if texts and all(texts) else found[0]
 
-    if "holder" not in options:
+    if "holder" not in options and "format" in options:
         message = _HOLDER.sub("", message)
-    elif "format" not in options:
-        message = _OR_FORMAT.sub("", message)
-    if "storage_option" in options:
-        message = _OF_STORES.sub(r"--storage-option \1=\2", message)
-    given = [name for argument in arguments if (name := argument.partition("=")[0]) in _OF_FORMATS]
-    message = _VALUE.sub(" and ".join(given), message) if given else message
-    return _ARGUMENT.sub(told, _CALL.sub(unwrapped, message))
+    if "storage" in options:
+        message = _OF_STORES.sub(r"--storage \1=\2", message)
+    given = [f"--set {pair}" for pair in _values_of("--set", arguments)]
+    message = _GIVEN.sub(" and ".join(given), message) if given else message
+    message = _CALL.sub(r"\1", _VALUES.sub(unwrapped, message))
+    return _ARGUMENT.sub(lambda found: told(found[1], found[2]) or found[0], message)
+
+
+def _bare(value: str | None) -> str:
+    return "VALUE" if value in {None, "..."} else str(value).strip("'\"")
+
+
+def _values_of(option: str, arguments: Sequence[str]) -> list[str]:
+    """Return the values of an option on a command line."""
+    after = [arguments[at + 1] for at, each in enumerate(arguments[:-1]) if each == option]
+    return [*after, *(each.partition("=")[2] for each in arguments if each.startswith(f"{option}="))]
 
 
 def _options(command: Any, arguments: Sequence[str]) -> dict[str, dict[bool, str]]:
@@ -216,7 +283,7 @@ def _options(command: Any, arguments: Sequence[str]) -> dict[str, dict[bool, str
         if hasattr(command, "get_command"):
             command = command.get_command(None, argument) or command
     found: dict[str, dict[bool, str]] = {}
-    for parameter in command.params:
+    for parameter in command.get_params(typer.Context(command)):
         for is_true, names in ((True, parameter.opts), (False, parameter.secondary_opts)):
             for name in names:
                 if name.startswith("--"):

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
+from seekable.cli.shared_options import (
+    DataOptions,
+    ExecutorOption,
+    JobsOption,
+    Shown,
+    argument,
+    examples,
+    option,
+)
 from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ EPILOG = examples(
     "export notes.txt notes --as jsonl --compression zst",
     "export corpus/ shuffled --shuffle 7 --rows-per-file 50000",
     "export corpus/ one.parquet                one file",
+    "export 'year=*/*.csv' out --set delimiter=';' --set partitions=hive     folders as columns",
     "export /shared/corpus /shared/parquet --executor ray:10.0.0.1:6379",
     "export my_pipeline:make out --jobs 8      what a function returns: a Dataset, or a Stream that ends",
 )
@@ -67,24 +76,16 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove what another export wrote there.")
     ] = False,
-    partitions: Annotated[
-        str | None,
-        option("--partitions", "NAME", "hive: folders year=2024/ become columns; none do if left out."),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        option("--jobs", "N", "Processes that read and write; more than one where that pays, if left out."),
-    ] = None,
+    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    data: Annotated[DataOptions, Without("jobs")],
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Write all records, or a stream, as Parquet, JSON lines or tar.
 
     Each file appears whole or not at all. A command that was killed or interrupted goes on where it was when
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
     """
-    from dataclasses import replace
-
     from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.cli.output import BuildWatch
     from seekable.errors import InvalidArgument
@@ -93,12 +94,7 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
     if target not in _FORMATS:
         raise InvalidArgument(f"--as must be one of {', '.join(_FORMATS)} (got {target!r})")
     with executor_of(executor, jobs=jobs) as cluster:
-        argument = DataArgument(
-            source,
-            replace(data, jobs=jobs),
-            partitions=partitions,  # type: ignore[arg-type]  # open() checks it
-            executor=cluster,
-        )
+        argument = DataArgument(source, data, shown, jobs=jobs, executor=cluster)
         records = _records(argument, as_table=target == "parquet")
         if shuffle is not None:
             records = _shuffled(records, shuffle)
@@ -110,12 +106,12 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
         }
         if compression is not None:
             arguments["compression"] = None if compression == "none" else compression
-        watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
+        watch = BuildWatch(shown=not shown.quiet)
         try:
             written = getattr(records, f"write_{target}")(folder, progress=watch, **arguments)
         finally:
             watch.close()
-    _print(folder, written, as_json=data.as_json, quiet=data.quiet)
+    _print(folder, written, as_json=shown.as_json, quiet=shown.quiet)
 
 
 def _of_suffix(folder: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.pack import PackingOptions
-from seekable.cli.shared_options import DataOptions, PathArgument, Without, argument, examples, option
+from seekable.cli.exits import other_word
+from seekable.cli.shared_options import DataOptions, PathArgument, Shown, argument, examples, option
 from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ GET_EPILOG = examples(
     "get corpus.jsonl 0 -1             the first and the last",
     "get --json 'corpus/*.jsonl' 70000 | jq .location",
     "get tokens/ 123 --decode                            the text of a document",
-    "get tokens/ 123 --pack 2048 --seed 7 --decode       the texts of a packed sample",
+    "get tokens/ 123 --sample 2048 --seed 7 --decode     the texts of a packed sample",
 )
 
 HEAD_EPILOG = examples(
@@ -36,7 +35,7 @@ SAMPLE_EPILOG = examples(
 )
 
 
-def get(
+def get(  # noqa: PLR0913 - an argument for each of its own options
     path: PathArgument,
     rows: Annotated[list[str], argument("ROW", "Numbers of records, from 0; from the end if negative.")],
     *,
@@ -46,42 +45,57 @@ def get(
     tokenizer: Annotated[
         str | None, option("--tokenizer", "FILE", "Decode with this tokenizer.json, or tiktoken:NAME.")
     ] = None,
-    pack: Annotated[
-        int | None,
-        option("--pack", "N", "Print samples of N tokens that the documents are packed into.", least=1),
+    key: Annotated[
+        str | None, option("--key", "NAME", "The column of the token ids; tokens if left out.")
     ] = None,
-    packing: Annotated[PackingOptions, Without("samples")],
+    sample: Annotated[
+        int | None,
+        option("--sample", "N", "Print samples of N tokens that documents are packed into.", least=1),
+    ] = None,
+    seed: Annotated[
+        int | None, option("--seed", "SEED", "Of --sample, which order: 0 to 2**64 - 1; else 0.")
+    ] = None,
+    method: Annotated[
+        str | None, option("--method", "NAME", "Of --sample, concat or best_fit; else concat.")
+    ] = None,
     data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Print records, in the order asked, as they are in the file.
 
     Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
-    also says where the record lies. With --decode, token ids are printed as their text. With --pack, the rows
-    are samples of Dataset.pack, of epoch 0; decoded, each piece is below the document, and the record of the
-    corpus, that it is of.
+    also says where the record lies. With --decode, token ids are printed as their text. With --sample, the
+    rows are samples of Dataset.pack, of epoch 0; decoded, each piece is below the document, and the record of
+    the corpus, that it is of. Samples of any other packing are those of a file that Dataset.save wrote.
     """
     from seekable.cli.data_argument import DataArgument
 
     numbers = [_number(row) for row in rows]
-    if pack is None:
-        _refuse(packing)
-    argument = DataArgument(path, data)
+    argument = DataArgument(path, data, shown)
     dataset = argument.dataset()
-    if pack is not None:
-        dataset = packing.packed(dataset, pack, jobs=data.jobs, progress=argument.watch)
+    packing = {"seed": seed, "method": method}
+    if sample is None:
+        _refuse(packing)
+    else:
+        dataset = _packed(dataset, sample, key=key, progress=argument.watch, **packing)
         argument.watch.close()
     dataset.locate(numbers)  # Before anything is printed, all rows are known to be there.
     size = node_of(dataset).size
     numbers = [number if size is None else number % size for number in numbers]
     if decode or tokenizer is not None:
-        _write_decoded(dataset, numbers, tokenizer, packing.key, as_json=data.as_json)
+        _write_decoded(dataset, numbers, tokenizer, key, as_json=shown.as_json)
     else:
         from seekable.cli.records import write_records
 
-        write_records(node_of(dataset), numbers, as_json=data.as_json)
+        write_records(node_of(dataset), numbers, as_json=shown.as_json)
 
 
-def _refuse(packing: PackingOptions) -> None:
+def _packed(documents: Dataset, length: int, **arguments: Any) -> Dataset:
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return documents.pack(length, **{"seed": 0, **given})
+
+
+def _refuse(packing: dict[str, Any]) -> None:
     """Refuse options of packed samples where none are asked for.
 
     Raises:
@@ -89,11 +103,9 @@ def _refuse(packing: PackingOptions) -> None:
     """
     from seekable.errors import InvalidArgument
 
-    for each in fields(packing):
-        if each.name != "key" and getattr(packing, each.name):
-            option = f"--{each.name.replace('_', '-')}"
-            message = f"{option} is for packed samples: say with --pack how many tokens these have"
-            raise InvalidArgument(message)
+    for name in (name for name, value in packing.items() if value is not None):
+        message = f"--{name} is for packed samples: say with --sample how many tokens these have"
+        raise InvalidArgument(message)
 
 
 def _write_decoded(
@@ -120,7 +132,9 @@ def _number(row: str) -> int:
     except ValueError:
         # A row that counts from the end looks like an option, so unknown options come here as rows.
         what = "no such option, and no row" if row.startswith("-") else "not the number of a row"
-        raise typer.BadParameter(f"{what}: {row!r}; a row is an integer", param_hint="ROW") from None
+        instead = f" {other_word(row)}".rstrip()
+        message = f"{what}: {row!r}; a row is an integer.{instead}"
+        raise typer.BadParameter(message, param_hint="ROW") from None
 
 
 def head(
@@ -128,6 +142,7 @@ def head(
     *,
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 5,
     data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Print the first records, as they are in the file.
 
@@ -137,9 +152,9 @@ def head(
     from seekable.cli.data_argument import DataArgument
     from seekable.cli.records import write_records
 
-    records = DataArgument(path, data).open()
+    records = DataArgument(path, data, shown).open()
     rows = range(count if records.size is None else min(count, records.size))
-    write_records(records, rows, as_json=data.as_json)
+    write_records(records, rows, as_json=shown.as_json)
 
 
 def sample(
@@ -148,6 +163,7 @@ def sample(
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 20,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Which sample: 0 to 2**64 - 1.")] = 0,
     data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Print random records, none twice, as they are in the file.
 
@@ -160,7 +176,7 @@ def sample(
     from seekable.dataset.dataset import from_sequence
     from seekable.nodes.graph import known_size
 
-    records = DataArgument(path, data).open()
+    records = DataArgument(path, data, shown).open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
     rows = from_sequence(range(known_size(records, "sample"))).shuffle(seed=seed)[:count]
-    write_records(records, rows, as_json=data.as_json)
+    write_records(records, rows, as_json=shown.as_json)

@@ -1,37 +1,51 @@
-"""``seekable index``: index data before it is read; also for other tools, with --lhotse and --energon."""
+"""``seekable index``: index data before it is read; also for other tools, with --for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
+from seekable.cli.shared_options import (
+    DataOptions,
+    ExecutorOption,
+    JobsOption,
+    Shown,
+    argument,
+    examples,
+    option,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from seekable.cli.data_argument import DataArgument
-    from seekable.formats.shar.index_files import Tool
 
 
 EPILOG = examples(
     "index corpus.jsonl",
     "index 'web/*.jsonl' code/           two datasets",
-    "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
+    "index --jobs 8 --index folder=/fast/indexes 'corpus/*.jsonl'",
     "index --executor ray:10.0.0.1:6379 /shared/corpus    on a cluster of Ray",
     "index --key id corpus/              also which record has which id",
     "index --publish s3://bucket/corpus  also into s3://bucket/corpus/.seekable",
-    "index --lhotse cuts.jsonl           writes cuts.jsonl.idx, as `lhotse index jsonl` does",
-    "index --lhotse shar/ -o indexes/    of all its files, as `lhotse index shar`",
-    "index --energon 'shards/*.tar'      writes .tar.idx files for Energon",
+    "index --for lhotse cuts.jsonl       writes cuts.jsonl.idx, as `lhotse index jsonl` does",
+    "index --for lhotse shar/ -o idx/    of all its files, as `lhotse index shar`",
+    "index --for energon 'shards/*.tar'  writes .tar.idx files for Energon",
 )
+
+
+class Tool(StrEnum):
+    """The other tools whose indexes can be written."""
+
+    LHOTSE = "lhotse"
+    ENERGON = "energon"
 
 
 def index(  # noqa: PLR0913 - an argument for each of its own options
     paths: Annotated[list[str], argument("PATH", "Datasets: files, folders or quoted globs.")],
     *,
-    executor: ExecutorOption = None,
     key: Annotated[
         str | None, option("--key", "FIELD", "Keep the keys of records too, for sk.open(key=FIELD).")
     ] = None,
@@ -45,86 +59,60 @@ def index(  # noqa: PLR0913 - an argument for each of its own options
             "--publish", help="Write the index of data in a store beside it, where other machines find it."
         ),
     ] = False,
-    most_bytes: Annotated[
-        int | None,
-        option(
-            "--most-bytes",
-            "BYTES",
-            "Refuse, before the first one, to transfer more bytes than this from a store.",
-            least=0,
+    tool: Annotated[
+        Tool | None,
+        typer.Option(
+            "--for",
+            help="Write .idx files for this tool instead: for Lhotse of plain JSON lines and of tar files of "
+            "pairs (Shar), for Energon of tar files, by WebDataset's samples.",
+            show_default=False,
         ),
     ] = None,
-    lhotse: Annotated[
-        bool,
-        typer.Option(
-            "--lhotse", help="Write Lhotse's .idx of plain JSON lines and of tar files of pairs (Shar)."
-        ),
-    ] = False,
-    energon: Annotated[
-        bool,
-        typer.Option("--energon", help="Write Energon's .tar.idx of tar files, by WebDataset's samples."),
-    ] = False,
     output_dir: Annotated[
         str | None, option("--output-dir -o", "FOLDER", "Write .idx files here instead of beside the data.")
     ] = None,
-    data: Annotated[DataOptions, Without("refresh")],
+    jobs: JobsOption = None,
+    executor: ExecutorOption = None,
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Index datasets: only what is new or was changed.
 
     Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
     time: what was indexed is kept, and the next run goes on from there.
 
-    With --lhotse or --energon, indexes for these tools are written instead, whole or not at all; seekable
-    needs none of them. Compressed files have no such index: those of a folder are left out, and one that is
-    named is an error.
+    With --for, indexes for other tools are written instead, whole or not at all; seekable needs none of them.
+    Compressed files have no such index: those of a folder are left out, and one that is named is an error.
     """
-    if lhotse or energon or output_dir is not None:
-        tool = _tool(lhotse=lhotse, energon=energon)
-        _refuse_options(
-            {
-                "--format": data.format_name,
-                "--index-dir": data.index_dir,
-                "--allow": data.allow,
-                "--jobs": data.jobs,
-                "--executor": executor,
-                "--key": key,
-                "--pages": pages,
-                "--publish": publish,
-                "--most-bytes": most_bytes,
-            }
-        )
-        _write_for_tool(paths, tool, folder=output_dir, quiet=data.quiet, as_json=data.as_json)
+    if tool is not None or output_dir is not None:
+        own = {
+            "format": data.format,
+            "set": data.set,
+            "index": data.index,
+            "jobs": jobs,
+            "executor": executor,
+        }
+        _refuse_options({**own, "key": key, "pages": pages, "publish": publish})
+        _write_for_tool(paths, _named_tool(tool), folder=output_dir, shown=shown)
         return
     from seekable.cli.data_argument import DataArgument, executor_of
 
-    with executor_of(executor, jobs=data.jobs) as cluster:
-        arguments: dict[str, Any] = {
-            "executor": cluster,
-            "key": key,
-            "most_bytes": most_bytes,
-            "publish": publish,
-        }
-        index_all(((path, DataArgument(path, data, **arguments)) for path in paths), data, pages=pages)
+    with executor_of(executor, jobs=jobs) as cluster:
+        given: dict[str, Any] = {"jobs": jobs, "executor": cluster, "key": key, "publish": publish}
+        arguments = [DataArgument(path, data, shown, **given) for path in paths]
+        _index_all(arguments, shown, pages=pages)
 
 
-def index_all(
-    named: Iterable[tuple[str, DataArgument]], options: DataOptions, *, pages: bool = False
-) -> None:
-    """Index datasets, and print what was done: a line for each, or one document.
-
-    Args:
-        named: the datasets, each with its name on the command line.
-        options: say what is printed.
-        pages: True to find the pages of Parquet files too.
-    """
+def _index_all(datasets: Sequence[DataArgument], shown: Shown, *, pages: bool) -> None:
+    """Index datasets, and print what was done: a line for each, or one document."""
     from seekable.cli.output import write_document, write_line
 
     documents = []
-    for path, data in named:
+    for data in datasets:
         documents.append(_indexed(data, pages=pages))
-        if not options.as_json and not options.quiet:
-            write_line(_indexed_in_words(path, documents[-1]))
-    if options.as_json:
+        if not shown.as_json and not shown.quiet:
+            write_line(_indexed_in_words(data.path, documents[-1]))
+    if shown.as_json:
         write_document({"datasets": documents})
 
 
@@ -178,32 +166,30 @@ def _indexed_in_words(path: str, document: dict[str, Any]) -> str:
     return f"{path}: {counts}, {size}; {built}; index in {document['index_folder']}{published}"
 
 
-def _tool(*, lhotse: bool, energon: bool) -> Tool:
-    """Return the tool that is to read the indexes.
+def _named_tool(tool: Tool | None) -> Literal["lhotse", "energon"]:
+    """Return the name of the tool that is to read the indexes.
 
     Raises:
-        InvalidArgument: no tool is named, or two are.
+        InvalidArgument: no tool is named.
     """
     from seekable.errors import InvalidArgument
 
-    if lhotse == energon:
-        raise InvalidArgument(
-            "name one of --lhotse and --energon: both write FILE.idx, with another last number"
-            if lhotse
-            else "--output-dir is for --lhotse and --energon; the index of seekable goes to --index-dir"
-        )
-    return "lhotse" if lhotse else "energon"
+    if tool is None:
+        message = "--output-dir is for --for lhotse and --for energon; the index of seekable goes to"
+        raise InvalidArgument(f"{message} --index folder=FOLDER")
+    return "lhotse" if tool is Tool.LHOTSE else "energon"
 
 
-def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: bool, as_json: bool) -> None:
+def _write_for_tool(
+    paths: list[str], tool: Literal["lhotse", "energon"], *, folder: str | None, shown: Shown
+) -> None:
     """Write the indexes of all files of some paths, and print what was written.
 
     Args:
         paths: files, folders and globs.
         tool: the tool that is to read the indexes.
         folder: the folder for all indexes, made if it is not there; None to write each beside its file.
-        quiet: True to print nothing.
-        as_json: True to print a document.
+        shown: says what is printed.
 
     Raises:
         InvalidArgument: two indexes would have one path, or a path is an address.
@@ -240,14 +226,14 @@ def _write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: 
             }
             for each in some
         ]
-        if not as_json and not quiet:
+        if not shown.as_json and not shown.quiet:
             write_line(_in_words(path, [(each.index, each.records) for each in some], len(packed), tool))
-    if as_json:
+    if shown.as_json:
         skipped = [json_safe(file) for _, packed in found.values() for file in packed]
         write_document({"tool": tool, "indexes": written, "compressed": skipped})
 
 
-def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool) -> str:
+def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: str) -> str:
     """Return the line about one path."""
     from seekable.viewer.facts.json_documents import in_words
 
@@ -275,5 +261,7 @@ def _refuse_options(given: Mapping[str, object]) -> None:
 
     for name, value in given.items():
         if value:
-            message = f"{name} is for the index of seekable, and not for --lhotse and --energon: leave it out"
+            message = (
+                f"--{name} is for the index of seekable, and not for --for and --output-dir: leave it out"
+            )
             raise InvalidArgument(message)

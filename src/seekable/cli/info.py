@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from seekable.cli.shared_options import DataOptions, PathArgument, examples, option
+from seekable.cli.shared_options import DataOptions, PathArgument, Shown, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -13,7 +13,8 @@ EPILOG = examples(
     "info corpus.jsonl",
     "info --json 'corpus/*.jsonl' | jq .records",
     "info tokens/ --length 4096        and what packing at 4,096 would waste",
-    "info tokens:train.bin --dtype uint16 --eos 50256",
+    "info ids.parquet --length 2048 --key input_ids",
+    "info tokens:train.bin --set dtype=uint16 --set eos=50256",
 )
 
 
@@ -28,26 +29,32 @@ def info(
         option(
             "--length -L",
             "N",
-            "Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
+            "Say what packing tokens into samples of N gives; of data of tokens 2,048 if left out.",
             least=1,
         ),
     ] = None,
+    key: Annotated[
+        str | None, option("--key", "NAME", "Of --length, the column of the token ids in other data.")
+    ] = None,
     data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Print the number of records, and their lengths.
 
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
     read for them. Of a pipeline file the nodes are printed; its functions are not needed. Of tokens, also the
-    documents and tokens, the tokenizer of a store, a histogram of lengths, and the waste of both methods of
-    packing are printed: the tail and the documents that are cut, or the padding. Of data in a store, also the
-    published index and the bytes of the data on this disk.
+    documents and tokens, the tokenizer of a store, a histogram of lengths, and what both methods of
+    Dataset.pack give are printed: the samples, and the tail and the documents that are cut, or the padding.
+    Lists of token ids in other data are read once for it. Of data in a store, also the published index and
+    the bytes of the data on this disk.
     """
     from seekable.cli.data_argument import DataArgument
     from seekable.cli.output import write_document, write_facts
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.viewer.facts.data_survey import data_survey, refuse_length
+    from seekable.viewer.facts.json_documents import json_safe
 
-    argument = DataArgument(path, data)
+    argument = DataArgument(path, data, shown)
     if is_pipeline_file(path):
         argument.refuse_options()
         refuse_length(length, path)
@@ -57,16 +64,25 @@ def info(
             argument.open_data(),
             path=path,
             files_indexed=argument.watch.files_indexed,
-            refresh=data.refresh,
+            refresh=argument.refresh,
             length=length,
+            key=key,
         )
-    if data.as_json:
+    if "packing" in found:
+        found["packing"]["python"] = json_safe(_call(argument, found["packing"]["length"], key))
+    if shown.as_json:
         write_document(found)
     elif "nodes" in found:
         _print_pipeline(found)
     else:
         write_facts(_in_words(found))
         _print_histogram(found)
+
+
+def _call(argument: DataArgument, length: int, key: str | None) -> str:
+    """Return the call that packs the data in Python."""
+    column = "" if key is None else f", key={key!r}"
+    return f"{argument.expression}.pack({length}, seed=0{column})"
 
 
 def _print_histogram(found: dict[str, Any]) -> None:
@@ -122,6 +138,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.data_survey import compression_in_words, stores_in_words
     from seekable.viewer.facts.json_documents import in_words
+    from seekable.viewer.facts.token_contents import packing_in_words
 
     index, compression = found["index"], found["compression"]
     state = (
@@ -134,6 +151,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         **({} if "documents" in found else {"records": f"{found['records']:,}"}),
         "bytes": f"{found['bytes']:,} ({bytes_in_words(found['bytes'])})",
         **_content_in_words(found),
+        **(packing_in_words(found) if "packing" in found else {}),
         **({} if compression is None else {"compression": compression_in_words(compression)}),
         "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}{_others_in_words(index)}",
         **(stores_in_words(found["stores"]) if "stores" in found else {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -18,7 +18,6 @@ from seekable.cli import (
     get,
     index,
     info,
-    pack,
     plan,
     plot,
     recompress,
@@ -28,8 +27,11 @@ from seekable.cli import (
     verify,
     view,
 )
-from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
-from seekable.cli.shared_options import command, examples, paragraph
+from seekable.cli.exits import EXIT_CODES, INSTEAD_OF_COMMANDS, errors_told, tell_wrong_usage
+from seekable.cli.shared_options import Command, command, examples, paragraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EPILOG = "\n\n".join(
     [
@@ -39,11 +41,30 @@ EPILOG = "\n\n".join(
 )
 
 
+def _answer(ctx: Any, name: str) -> None:
+    if (instead := INSTEAD_OF_COMMANDS.get(name)) and not ctx.resilient_parsing:
+        ctx.fail(f"There is no command {name!r}: {instead}.")
+
+
 class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         # Not around app(): typer itself handles interrupts and broken pipes there.
         with errors_told(sys.argv[1:], self):
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Answer a command that is no more, or that is called otherwise, with what does the same."""
+        _answer(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, by what they are about."""
+        names = self.list_commands(ctx)
+        width = formatter.width - 6 - max(map(len, names))
+        for title, group in _GROUPS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names if name in group]
+            with formatter.section(title):
+                formatter.write_dl([(name, each.get_short_help_str(width)) for name, each in found if each])
 
 
 # Without markup typer does not import rich, which would double the time of --help.
@@ -54,25 +75,36 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 # A negative row number looks like an unknown option.
 _ROWS = {"ignore_unknown_options": True}
 
-app.command(epilog=index.EPILOG)(command(index.index))
-app.command(epilog=info.EPILOG)(command(info.info))
-app.command(epilog=get.GET_EPILOG, context_settings=_ROWS)(command(get.get))
-app.command(epilog=get.HEAD_EPILOG)(command(get.head))
-app.command(epilog=get.SAMPLE_EPILOG)(command(get.sample))
-app.command(epilog=verify.EPILOG)(command(verify.verify))
-app.command(epilog=recompress.EPILOG)(command(recompress.recompress))
-app.command(epilog=export.EPILOG)(command(export.export))
-app.command(epilog=tokenize.EPILOG)(command(tokenize.tokenize))
-app.command(epilog=pack.EPILOG)(command(pack.pack))
-app.command(epilog=plan.EPILOG)(command(plan.plan))
-app.command(epilog=simulate.EPILOG)(command(simulate.simulate))
-app.command(epilog=view.EPILOG)(command(view.view))
-app.command(epilog=plot.EPILOG)(command(plot.plot))
+
+def _add(function: Callable[..., None], epilog: str, **more: Any) -> None:
+    app.command(epilog=epilog, cls=Command, **more)(command(function))
+
+
+_add(index.index, index.EPILOG)
+_add(info.info, info.EPILOG)
+_add(verify.verify, verify.EPILOG)
+_add(export.export, export.EPILOG)
+_add(recompress.recompress, recompress.EPILOG)
+_add(tokenize.tokenize, tokenize.EPILOG)
+_add(plan.plan, plan.EPILOG)
+_add(simulate.simulate, simulate.EPILOG)
 app.add_typer(state.app, name="state")
+_add(get.get, get.GET_EPILOG, context_settings=_ROWS)
+_add(get.head, get.HEAD_EPILOG)
+_add(get.sample, get.SAMPLE_EPILOG)
+_add(view.view, view.EPILOG)
+_add(plot.plot, plot.EPILOG)
+_GROUPS = {
+    "Data": {"index", "info", "verify", "export", "recompress", "tokenize", "kaldi"},
+    "A run": {"plan", "simulate", "state"},
+    "Look": {"get", "head", "sample", "view", "plot"},
+    "This machine": {"cache", "doctor"},
+}
 
 
 @functools.cache
@@ -83,13 +115,15 @@ def _kaldi_group() -> TyperGroup:
     from seekable.cli.kaldi import conversions, copy, entries, validate
 
     commands = typer.Typer(rich_markup_mode=None)
-    commands.command(epilog=copy.EPILOG)(command(copy.copy))
-    commands.command(epilog=entries.HEAD_EPILOG)(command(entries.head))
-    commands.command(epilog=entries.SHAPES_EPILOG)(command(entries.shapes))
-    commands.command(epilog=entries.INDEX_EPILOG)(command(entries.index))
-    commands.command(epilog=validate.EPILOG)(command(validate.validate))
-    commands.command(epilog=conversions.TO_PARQUET_EPILOG)(command(conversions.to_parquet))
-    commands.command(epilog=conversions.FROM_JSONL_EPILOG)(command(conversions.from_jsonl))
+    for function, epilog in (
+        (copy.copy, copy.EPILOG),
+        (entries.head, entries.HEAD_EPILOG),
+        (entries.shapes, entries.SHAPES_EPILOG),
+        (validate.validate, validate.EPILOG),
+        (conversions.to_parquet, conversions.TO_PARQUET_EPILOG),
+        (conversions.from_jsonl, conversions.FROM_JSONL_EPILOG),
+    ):
+        commands.command(epilog=epilog, cls=Command)(command(function))
     return get_group(commands)
 
 
@@ -99,6 +133,10 @@ class _KaldiCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _kaldi_group().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        _answer(ctx, f"kaldi {args[0]}")
+        return super().resolve_command(ctx, args)
 
 
 _kaldi = typer.Typer(cls=_KaldiCommands, no_args_is_help=True, rich_markup_mode=None)
@@ -115,7 +153,7 @@ def _tables() -> None:
 
 app.add_typer(_kaldi, name="kaldi")
 app.add_typer(cache.app, name="cache")
-app.command(epilog=doctor.EPILOG)(command(doctor.doctor))
+_add(doctor.doctor, doctor.EPILOG)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so

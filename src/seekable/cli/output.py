@@ -120,17 +120,17 @@ _ERASE_LINE = "\r\x1b[2K"
 
 @final
 class BuildWatch:
-    """Counts the files of index builds and, unless ``notices`` is False, shows their progress.
+    """Counts the files of index builds and, unless ``shown`` is False, shows their progress.
 
     On a terminal a bar appears when a build takes longer than a second; elsewhere only notices are printed,
     such as where an index goes when the data's folder cannot be written.
     """
 
-    def __init__(self, *, bar: bool, notices: bool, hook: ProgressHook | None = None) -> None:
+    def __init__(self, *, shown: bool, hook: ProgressHook | None = None) -> None:
         self.files_indexed = 0
         """The number of files that were new or changed."""
-        self._bar = terminal_progress() if bar and notices else None
-        self._notices = notices
+        self._bar = terminal_progress() if shown else None
+        self._shown = shown
         self._hook = hook
 
     def __call__(self, progress: Progress) -> None:
@@ -142,7 +142,7 @@ class BuildWatch:
             self.files_indexed = max(self.files_indexed, progress.files_done)
         if self._bar is not None:
             self._bar(progress)
-        elif self._notices and progress.notice:
+        elif self._shown and progress.notice:
             tell(progress.notice)
 
     def close(self) -> None:

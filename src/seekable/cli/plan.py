@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from seekable.cli.shared_options import DataOptions, Only, RunOptions, argument, examples, option
+from seekable.cli.shared_options import IndexOption, RunOptions, Shown, argument, examples, option
 from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def plan(
         int | None, option("--rank", "N", "The records of this rank; else of all.", least=0)
     ] = None,
     run: RunOptions,
-    data: Annotated[DataOptions, Only("index_dir", "quiet", "as_json")],
+    index: IndexOption = None,
+    shown: Shown,
 ) -> None:
     """Show the records, files and bytes of a step.
 
@@ -44,19 +45,21 @@ def plan(
     of their files: say both where a folder has not so many, or where they changed.
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
+    from seekable.cli.data_argument import index_folder
     from seekable.cli.output import write_document, write_line
     from seekable.viewer.facts.data_survey import requests_of
     from seekable.viewer.facts.pipelines import Batches, pipeline_of, step_document
 
-    pipeline = pipeline_of(target, Batches(run.of_loader), **run.place, index_dir=data.index_dir, step=step)
-    shown = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
-    requests = requests_of(node_of(pipeline.loader.dataset), [record.position for record in shown.records])
-    if data.as_json:
+    place = {**run.place, "index_dir": index_folder(index), "step": step}
+    pipeline = pipeline_of(target, Batches(run.of_loader), **place)
+    planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
+    requests = requests_of(node_of(pipeline.loader.dataset), [record.position for record in planned.records])
+    if shown.as_json:
         stores = {} if requests is None else {"requests": requests}
-        write_document({**step_document(shown), **stores, "rank": rank, "notes": list(pipeline.notes)})
+        write_document({**step_document(planned), **stores, "rank": rank, "notes": list(pipeline.notes)})
     else:
-        _print(shown, pipeline.notes, rank=rank, quiet=data.quiet)
-        if requests is not None and shown.records:
+        _print(planned, pipeline.notes, rank=rank, quiet=shown.quiet)
+        if requests is not None and planned.records:
             write_line(f"\n{_requests_in_words(requests)}")
 
 

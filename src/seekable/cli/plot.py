@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, Only, RunOptions, Without, argument, examples, option
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown, argument, examples, option
 
 EPILOG = examples(
     "plot lengths corpus/ -o lengths.svg",
@@ -58,10 +58,6 @@ class PlotOptions:
     unit: Annotated[
         Unit | None, typer.Option("--in", help="What a mixture is counted in.", show_default=False)
     ] = None
-    log: Annotated[
-        str | None,
-        option("--log", "FILE[:STEP,LOSS]", "Losses of the run TARGET, JSONL or CSV."),
-    ] = None
     text_key: Annotated[str | None, option("--text-key", "NAME", "The field that counts as text.")] = None
     tokenizer: Annotated[str | None, option("--tokenizer", "FILE", "Count tokens with this file.")] = None
 
@@ -83,8 +79,9 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     ] = Theme.AUTO,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers that are drawn, as CSV.")] = False,
     options: PlotOptions,
-    run: Annotated[RunOptions, Without("epochs", "steps", "end")],
-    data: Annotated[DataOptions, Only("format_name", "index_dir", "jobs", "quiet", "as_json")],
+    run: RunOptions,
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Draw a chart of data or of a run, as the viewer shows it.
 
@@ -99,10 +96,10 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     from seekable.errors import InvalidArgument
     from seekable.viewer.facts.json_documents import document
 
-    if as_csv and data.as_json:
+    if as_csv and shown.as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")
-    figure = Plot(target, options, run, data).figure(kind.value)
-    if data.as_json:
+    figure = Plot(target, options, run, data, shown).figure(kind.value)
+    if shown.as_json:
         made = document(figure.document)
     else:
         made = figure.table.as_csv() if as_csv else figure.draw(theme.value).encode()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import JsonOption, NoProgressOption, QuietOption, argument, examples, option
+from seekable.cli.shared_options import Shown, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.output import StatusLine
@@ -25,9 +25,7 @@ def recompress(
     level: Annotated[
         int, typer.Option("--level", metavar="N", min=1, max=22, help="How hard zstd is to compress.")
     ] = 3,
-    no_progress: NoProgressOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    shown: Shown,
 ) -> None:
     """Write files as .zst that can be read from any place.
 
@@ -45,13 +43,13 @@ def recompress(
         target = f"{uncompressed_name(path)}.zst"
         targets.append(target if to is None else os.path.join(to, os.path.basename(target)))
         _check(path, targets)
-    with StatusLine(shown=not no_progress and not quiet) as status:
+    with StatusLine(shown=not shown.quiet) as status:
         documents = [
             _recompressed(path, target, level, status) for path, target in zip(files, targets, strict=True)
         ]
-    if as_json:
+    if shown.as_json:
         write_document({"files": documents})
-    elif not quiet:
+    elif not shown.quiet:
         for document in documents:
             write_line(_in_words(document))
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+
+from seekable.cli.exits import EXIT_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
 
 
 def argument(metavar: str, help_text: str) -> Any:
@@ -42,9 +46,21 @@ def option(
 
 PathArgument = Annotated[str, argument("PATH", "A file, a folder, or a quoted glob.")]
 
-IndexDirOption = Annotated[
-    str | None,
-    option("--index-dir", "FOLDER", "Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR."),
+_MANY = "; may be given several times."
+
+IndexOption = Annotated[
+    list[str] | None,
+    option(
+        "--index",
+        "NAME=VALUE",
+        "Of sk.Index: folder (not beside the data; also SEEKABLE_INDEX_DIR), allow, sampled or most_bytes"
+        + _MANY,
+    ),
+]
+
+JobsOption = Annotated[
+    int | None,
+    option("--jobs", "N", "Processes of this machine; more than one where that pays, if left out.", least=1),
 ]
 
 ExecutorOption = Annotated[
@@ -57,65 +73,48 @@ ExecutorOption = Annotated[
     ),
 ]
 
-NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="Draw no progress bar.")]
+FormatOption = Annotated[
+    str | None,
+    option("--format", "NAME", "jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out."),
+]
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for.")]
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; errors too, on stderr.")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The options that every command has."""
+
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for, and draw no bar.")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; errors too, on stderr.")] = False
+    storage: Annotated[
+        list[str] | None,
+        option(
+            "--storage",
+            "NAME=VALUE",
+            "Of stores: region, endpoint and so on; or refresh, cache or pin of sk.Storage" + _MANY,
+        ),
+    ] = None
+
+
+EVERYWHERE = frozenset(("help", *(each.name for each in fields(Shown))))
+"""The names of the options of every command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
-    """The options that say how data is opened, and what is printed."""
+    """The options that say how data is opened: they stand for ``format=`` and ``index=`` of ``sk.open``."""
 
-    format_name: Annotated[
-        str | None,
-        option("--format", "NAME", "jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out."),
-    ] = None
-    dtype: Annotated[
-        str | None,
-        option(
-            "--dtype",
-            "NAME",
-            "Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
-        ),
-    ] = None
-    eos: Annotated[
-        int | None,
-        option("--eos", "ID", "Of files of tokens without an index, the last token of a document.", least=0),
-    ] = None
-    bos: Annotated[
-        int | None, option("--bos", "ID", "The first token of a document, as --eos is the last.", least=0)
-    ] = None
-    index_dir: IndexDirOption = None
-    allow: Annotated[
+    format: FormatOption = None
+    set: Annotated[
         list[str] | None,
         option(
-            "--allow", "FOLDER", "Lists of files may also name files below it; may be given several times."
+            "--set",
+            "NAME=VALUE",
+            "Of the format: delimiter, dtype, eos, partitions, holder and so on, as of sk.formats" + _MANY,
         ),
     ] = None
-    refresh: Annotated[
-        bool,
-        typer.Option(
-            "--refresh/--no-refresh",
-            help="List the store, or take the list that was kept, without a request.",
-            show_default=False,
-        ),
-    ] = True
-    jobs: Annotated[
-        int | None, option("--jobs", "N", "Processes that index; one to a processor if left out.")
-    ] = None
-    no_progress: NoProgressOption = False
-    quiet: QuietOption = False
-    as_json: JsonOption = False
-
-
-class End(StrEnum):
-    """The last batch of a run: kept short, dropped, or padded."""
-
-    SHORT = "short"
-    DROP = "drop"
-    PAD = "pad"
+    index: IndexOption = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +131,6 @@ class RunOptions:
         int | None, option("--global-batch-size", "N", "Records in a batch over all ranks.", least=1)
     ] = None
     epochs: Annotated[int | None, option("--epochs", "N", "Epochs of a run; else 1.", least=1)] = None
-    steps: Annotated[int | None, option("--steps", "N", "The most batches of a run.", least=1)] = None
-    end: Annotated[
-        End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
-    ] = None
     state: Annotated[str | None, option("--state", "PATH", "A state to load into the function's loader.")] = (
         None
     )
@@ -154,8 +149,6 @@ class RunOptions:
             "global_batch_size": self.global_batch_size,
             "world_size": self.world_size,
             "epochs": self.epochs,
-            "steps": self.steps,
-            "end": None if self.end is None else self.end.value,
         }
 
     @property
@@ -182,16 +175,6 @@ RspecifierArgument = Annotated[
     str, argument("RSPECIFIER", "The table to read, such as scp:feats.scp or ark:-.")
 ]
 
-HolderOption = Annotated[
-    str | None,
-    option(
-        "--holder",
-        "NAME",
-        "The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
-        "from the first ones in a file or standard input if left out, where these tell it.",
-    ),
-]
-
 
 class PipesChoice(StrEnum):
     """The commands that may run: none, those on the command line, or also those inside script files."""
@@ -201,26 +184,29 @@ class PipesChoice(StrEnum):
     ALLOW = "allow"
 
 
+PipesOption = Annotated[
+    PipesChoice,
+    typer.Option(
+        "--pipes",
+        help="Run no commands, those of the specifiers given here, or also those inside script files.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The options that say how a table of Kaldi is read, and what is printed."""
+    """The options that say how a table of Kaldi is read."""
 
-    holder: HolderOption = None
-    pipes: Annotated[
-        PipesChoice,
-        typer.Option(
-            "--pipes",
-            help="Run no commands, those of the specifiers given here, or also those inside script files.",
+    holder: Annotated[
+        str | None,
+        option(
+            "--holder",
+            "NAME",
+            "The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
+            "from the first ones in a file or standard input if left out, where these tell it.",
         ),
-    ] = PipesChoice.SPECIFIER
-    no_progress: NoProgressOption = False
-    quiet: QuietOption = False
-    as_json: JsonOption = False
-
-    @property
-    def is_shown(self) -> bool:
-        """True if progress is shown."""
-        return not self.no_progress and not self.quiet
+    ] = None
+    pipes: PipesOption = PipesChoice.SPECIFIER
 
 
 PrecisionOption = Annotated[
@@ -235,110 +221,100 @@ PrecisionOption = Annotated[
 ]
 
 
-class Only:
-    """Beside a group in an annotation: the options of the group that the command has."""
+class Command(TyperCommand):
+    """A command that has the options of every command, as click gives each ``--help``.
 
-    def __init__(self, *names: str) -> None:
-        self._names = frozenset(names)
+    Its --help page ends with them, examples and exit codes.
+    """
 
-    def has(self, name: str) -> bool:
-        """Return True if the command has an option of the group."""
-        return name in self._names
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **more: Any) -> None:
+        """Take what typer made of a function; the options of every command are no part of ``params``."""
+        given = params or []
+        super().__init__(name, params=[each for each in given if each.name not in EVERYWHERE], **more)
+        self._everywhere = [each for each in given if each.name in EVERYWHERE]
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the arguments and options that are parsed, completed and helped with."""
+        own = super().get_params(ctx)
+        return [*own[: len(self.params)], *self._everywhere, *own[len(self.params) :]]
 
-class Without(Only):
-    """Beside a group in an annotation: the options of the group that the command does not have."""
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options that the command has for itself, and the others."""
+        parts: dict[str, list[Any]] = {"Arguments": [], "Options": [], "Options of every command": []}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                own = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                parts["Options of every command" if parameter.name in EVERYWHERE else own].append(record)
+        for title, records in parts.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
-    def has(self, name: str) -> bool:
-        """Return True if the command has an option of the group."""
-        return name not in self._names
-
-
-_STORAGE = "storage_option"
-
-_STORAGE_OPTION = Annotated[
-    list[str] | None,
-    option(
-        "--storage-option",
-        "NAME=VALUE",
-        "Of the stores of addresses: region, endpoint and so on; may be given several times. By default "
-        "the environment decides.",
-    ),
-]
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, and below them the exit codes."""
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_text("; ".join(" ".join(line.split()) for line in EXIT_CODES.splitlines()))
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with each option of its groups, and with ``--storage-option``, as typer takes it.
+    """Return a command with each option of its groups as typer takes it; each has one parameter `Shown`.
 
-    Addresses are read from stores that are reached as ``--storage-option`` says.
+    Stores are reached as ``--storage`` says, also those that the function meets by their addresses alone.
     """
     whole = inspect.signature(function, eval_str=True)
-    groups = {each.name: _options_of(each.annotation) for each in whole.parameters.values()}
+    groups = {name: kind for name, each in whole.parameters.items() if (kind := _group(each.annotation))}
     parameters: list[inspect.Parameter] = []
-    for parameter in whole.parameters.values():
-        group = groups[parameter.name]
-        parameters += [parameter] if group is None else group[1]
-    parameters.append(_parameter(_STORAGE, None, _STORAGE_OPTION))
+    for name, parameter in whole.parameters.items():
+        parameters += _options_of(groups[name]) if name in groups else [parameter]
+    opens = DataOptions in groups.values()
 
     @functools.wraps(function)
     def run(**arguments: Any) -> None:
-        given = _parsed(arguments.pop(_STORAGE))
-        for name, group in groups.items():
-            if group is not None:
-                arguments[name] = group[0](**{each.name: arguments.pop(each.name) for each in group[1]})
-        if not given:
+        for name, kind in groups.items():
+            arguments[name] = kind(**{each.name: arguments.pop(each.name) for each in _options_of(kind)})
+        with _reached(arguments["shown"].storage, opens=opens):
             function(**arguments)
-            return
-        from seekable.remote.mounts import default_options
-
-        with default_options(given) as options:
-            function(**arguments)
-        if not options.are_used:
-            typer.echo("seekable: --storage-option has no effect: the command has met no address", err=True)
 
     run.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect reads it
     return run
 
 
-def _options_of(annotation: Any) -> tuple[type[Any], list[inspect.Parameter]] | None:
-    """Return the group that an annotation names, and its options; None if it names none."""
-    kind, *more = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    if not isinstance(kind, type) or not is_dataclass(kind):
-        return None
-    choices = [each for each in more if isinstance(each, Only)]
-    return kind, [each for each in _all_options(kind) if all(choice.has(each.name) for choice in choices)]
+@contextmanager
+def _reached(texts: list[str] | None, *, opens: bool) -> Iterator[None]:
+    """Inside of the block, reach stores as ``--storage`` says."""
+    if not texts:
+        yield
+        return
+    from seekable.cli.named_values import options_of_stores
+    from seekable.remote.mounts import default_options
+
+    given = options_of_stores(texts, opens=opens)
+    if not given:
+        yield
+        return
+    with default_options(given) as options:
+        yield
+    if not options.are_used:
+        typer.echo("seekable: --storage has no effect: the command has met no address", err=True)
+
+
+def _group(annotation: Any) -> type[Any] | None:
+    """Return the group that an annotation names; None if it names none."""
+    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    return kind if isinstance(kind, type) and is_dataclass(kind) else None
 
 
 @functools.cache
-def _all_options(kind: type[Any]) -> list[inspect.Parameter]:
+def _options_of(kind: type[Any]) -> list[inspect.Parameter]:
+    """Return the options of a group."""
     hints, empty = get_type_hints(kind, include_extras=True), inspect.Parameter.empty
     return [
-        _parameter(each.name, empty if each.default is MISSING else each.default, hints[each.name])
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
         for each in fields(kind)
     ]
-
-
-def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _parsed(texts: Sequence[str] | None) -> dict[str, str]:
-    """Return options by name.
-
-    Raises:
-        InvalidArgument: an option is not ``NAME=VALUE``, or the same one is given twice.
-
-    Example:
-        >>> _parsed(["region=eu-west-1", "endpoint=http://host:1/?a=b"])
-        {'region': 'eu-west-1', 'endpoint': 'http://host:1/?a=b'}
-    """
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not name or not equals or name in found:
-            from seekable.errors import InvalidArgument
-
-            why = f"{name!r} is given twice" if name in found else f"it has {'no name' if equals else 'no ='}"
-            raise InvalidArgument(f"--storage-option must be NAME=VALUE, each name once: {why}")
-        found[name] = value
-    return found

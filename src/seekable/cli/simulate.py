@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, Without, argument, examples
+from seekable.cli.shared_options import DataOptions, Shown, argument, examples
 from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RunFigures:
         return {**given, "cache": None if self.cache is None else round(self.cache), "network": network}
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - an argument for each of its own options
     target: Annotated[
         str,
         argument(
@@ -79,7 +79,8 @@ def simulate(
     lanes: Annotated[int | None, _count("--lanes", help_text="Shuffle in N lanes.")] = None,
     block_rows: Annotated[int | None, _count("--block-rows", help_text="In blocks of N records.")] = None,
     figures: RunFigures,
-    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "jobs", "no_progress")],
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Show what a run over object stores transfers and costs.
 
@@ -91,9 +92,9 @@ def simulate(
     from seekable.remote.simulation.simulate import simulate as simulated
 
     order = {"window": window, "lanes": lanes, "block_rows": block_rows}
-    dataset = _dataset(DataArgument(target, data), order, shuffle=shuffle)
+    dataset = _dataset(DataArgument(target, data, shown), order, shuffle=shuffle)
     found = simulated(dataset, **figures.arguments)
-    if data.as_json:
+    if shown.as_json:
         write_document(asdict(found))
     else:
         _print(found)

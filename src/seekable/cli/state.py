@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import JsonOption, argument, command, examples
+from seekable.cli.shared_options import Command, Shown, argument, command, examples
 
 if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Saved
@@ -41,9 +41,9 @@ def _state() -> None:
     """
 
 
-@app.command(epilog=SHOW_EPILOG)
+@app.command(epilog=SHOW_EPILOG, cls=Command)
 @command
-def show(path: Annotated[str, argument("PATH", _HELP)], *, as_json: JsonOption = False) -> None:
+def show(path: Annotated[str, argument("PATH", _HELP)], *, shown: Shown) -> None:
     """Show the progress of a saved run, and its pipeline.
 
     Of a checkpoint of another trainer, with resume_state, it shows the row at which each source goes on.
@@ -54,24 +54,24 @@ def show(path: Annotated[str, argument("PATH", _HELP)], *, as_json: JsonOption =
     from seekable.viewer.facts.saved_state import state_document
 
     if (offsets := _row_offsets(path)) is not None:
-        _write_row_offsets(path, offsets, as_json=as_json)
+        _write_row_offsets(path, offsets, as_json=shown.as_json)
         return
     generations = generations_in(output_path(path))
     saved = read_saved(path)
     found = state_document(path, saved, generations)
-    if as_json:
+    if shown.as_json:
         write_document(found)
     else:
         _tell(found, saved)
 
 
-@app.command(epilog=DIFF_EPILOG)
+@app.command(epilog=DIFF_EPILOG, cls=Command)
 @command
 def diff(
     old: Annotated[str, argument("A", _HELP)],
     new: Annotated[str, argument("B", _HELP)],
     *,
-    as_json: JsonOption = False,
+    shown: Shown,
 ) -> None:
     """Show the differences of two states.
 
@@ -84,7 +84,7 @@ def diff(
     was, now = read_saved(old), read_saved(new)
     pipeline, place = pipeline_differences(was, now), place_differences(was, now)
     same = not pipeline and not place
-    if as_json:
+    if shown.as_json:
         write_document({"same": same, "same_pipeline": not pipeline, "differences": [*pipeline, *place]})
     else:
         for line in [*pipeline, *place]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, ExecutorOption, Without, argument, examples, option
-
-if TYPE_CHECKING:
-    from seekable.dataset.dataset import Dataset
+from seekable.cli.shared_options import (
+    DataOptions,
+    ExecutorOption,
+    JobsOption,
+    Shown,
+    argument,
+    examples,
+    option,
+)
 
 EPILOG = examples(
     "tokenize 'corpus/*.jsonl' --to tokens --tokenizer tokenizer.json --eos '<|endoftext|>'",
     "tokenize corpus/ --to tokens --tokenizer tiktoken:gpt2 --column content --eos 50256",
-    "tokenize a.parquet --to tokens --tokenizer t.json --workers 8 --engine gigatoken",
+    "tokenize a.parquet --to tokens --tokenizer t.json --jobs 8 --engine gigatoken",
     "tokenize s3://bucket/corpus --to s3://bucket/tokens --tokenizer t.json --eos 0 --executor ray",
     "tokenize a.jsonl --to tokens --tokenizer t.json --eos '</s>' --idx       Megatron's index too",
     "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
@@ -89,11 +94,10 @@ def tokenize(
     sources: Annotated[list[str], argument("SOURCE", "Files, a folder, or quoted globs of texts.")],
     *,
     store: StoreOptions,
-    workers: Annotated[
-        int | None, option("--workers --jobs", "N", "Processes; more than one where that pays, if left out.")
-    ] = None,
+    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "refresh", "jobs")],
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Write texts as a store of tokens.
 
@@ -103,28 +107,22 @@ def tokenize(
     """
     import time
 
-    from seekable.cli.data_argument import executor_of
-    from seekable.cli.output import BuildWatch
-    from seekable.dataset.open import open as open_dataset
+    from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
     from seekable.formats.tokens.tokenizing.tokenize import tokens_in
-    from seekable.index.index_location import Index
 
-    watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
-    try:
-        with executor_of(executor, jobs=workers) as cluster:
-            source: Dataset = open_dataset(
-                sources[0] if len(sources) == 1 else sources,
-                format=data.format_name,
-                index=Index(folder=data.index_dir, jobs=workers, executor=cluster, allow=data.allow),
-                progress=watch,
-            )
-            before, begun = 0 if store.overwrite else tokens_in(store.to), time.perf_counter()
-            write_tokens(source, **store.arguments, jobs=workers, executor=cluster, progress=watch)
-    finally:
-        watch.close()
+    with executor_of(executor, jobs=jobs) as cluster:
+        given: dict[str, Any] = {"more": sources[1:], "jobs": jobs, "executor": cluster}
+        argument = DataArgument(sources[0], data, shown, **given)
+        source = argument.dataset()
+        before, begun = 0 if store.overwrite else tokens_in(store.to), time.perf_counter()
+        watch = argument.watch
+        try:
+            write_tokens(source, **store.arguments, jobs=jobs, executor=cluster, progress=watch)
+        finally:
+            watch.close()
     report = _report(store.to, time.perf_counter() - begun, before)
-    _print(report, as_json=data.as_json, quiet=data.quiet)
+    _print(report, as_json=shown.as_json, quiet=shown.quiet)
 
 
 def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import DataOptions, ExecutorOption, PathArgument, Without, examples
+from seekable.cli.shared_options import (
+    DataOptions,
+    ExecutorOption,
+    JobsOption,
+    PathArgument,
+    Shown,
+    examples,
+)
 
 if TYPE_CHECKING:
     from seekable.index.verification import Verification
@@ -36,8 +43,10 @@ def verify(
     decode: Annotated[
         bool, typer.Option("--decode", help="Decode each record of the files that are good.")
     ] = False,
+    jobs: JobsOption = None,
     executor: ExecutorOption = None,
-    data: Annotated[DataOptions, Without("refresh")],
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Compare files with their index; nothing is written.
 
@@ -55,25 +64,25 @@ def verify(
     from seekable.dataset.verify_data import verify_sources
     from seekable.viewer.facts.json_documents import verification_document
 
-    watch = BuildWatch(bar=not data.no_progress, notices=not data.quiet)
+    watch = BuildWatch(shown=not shown.quiet)
     depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
     try:
-        with executor_of(executor, jobs=data.jobs) as cluster:
-            place: dict[str, Any] = {"index_dir": data.index_dir, "jobs": data.jobs, "executor": cluster}
+        with executor_of(executor, jobs=jobs) as cluster:
+            argument = DataArgument(path, data, shown)
+            index = argument.index
+            place: dict[str, Any] = {"index_dir": index.folder, "jobs": jobs, "executor": cluster}
             if is_pipeline_file(path):
-                argument = DataArgument(path, data)
                 argument.refuse_options()
                 found = verify_sources(argument.order(), **depth, **place)
             else:
-                types: dict[str, Any] = {"dtype": data.dtype, "eos": data.eos, "bos": data.bos}
-                named: dict[str, Any] = {"format": data.format_name, "allow": data.allow}
-                found = verify_data(path, **named, **depth, **place, **types)
+                named: dict[str, Any] = {"format": argument.format, "allow": index.allow}
+                found = verify_data(path, **named, **depth, **place)
     finally:
         watch.close()
-    if data.as_json:
+    if shown.as_json:
         write_document(verification_document(path, found, deep=deep, decode=decode))
     else:
-        _tell(path, found, deep=deep, decode=decode, quiet=data.quiet)
+        _tell(path, found, deep=deep, decode=decode, quiet=shown.quiet)
     if found.problems:
         raise typer.Exit(ExitCode.MISMATCH)
 

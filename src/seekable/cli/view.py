@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, RunOptions, Without, argument, examples, option
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown, argument, examples, option
 
 EPILOG = examples(
     "view corpus/                                  data: rows, keys, lengths, files",
@@ -15,6 +15,8 @@ EPILOG = examples(
     "view web=web/*.jsonl train=train:make_loader  several, with names",
     "view corpus/ --open 'row 1,234,567'",
 )
+
+_SAMPLE = 1000
 
 
 def view(  # noqa: PLR0913 - an argument for each of its own options
@@ -68,27 +70,22 @@ def view(  # noqa: PLR0913 - an argument for each of its own options
             "--frame-from", "ORIGIN", "Its pages may show the viewer in a frame; may be given several times."
         ),
     ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            metavar="TEXT",
-            envvar="SEEKABLE_VIEW_TOKEN",
-            help="The secret of the link. In the variable no other user sees it in a list of processes.",
-            show_default=False,
-        ),
-    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
-    no_scan: Annotated[bool, typer.Option("--no-scan", help="Sample no records unless asked.")] = False,
-    sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Rows of a sample.")] = 1000,
-    data: Annotated[DataOptions, Without("dtype", "eos", "bos", "refresh", "no_progress")],
+    sample: Annotated[
+        int, typer.Option("--sample", metavar="N", min=0, help="Rows of a sample; 0 for none unless asked.")
+    ] = _SAMPLE,
+    data: DataOptions,
+    shown: Shown,
 ) -> None:
     """Show data, pipelines and saved states in a browser.
 
-    The pages are served on this machine alone. The link is printed; it holds a secret that is new each run.
-    Ctrl-C ends the viewer. Nothing is written but the index that any command would write. From another
-    machine: ssh -L 7335:127.0.0.1:7335 HOST.
+    The pages are served on this machine alone. The link is printed; it holds a secret that is new each run,
+    unless SEEKABLE_VIEW_TOKEN says it. Ctrl-C ends the viewer. Nothing is written but the index that any
+    command would write. From another machine: ssh -L 7335:127.0.0.1:7335 HOST.
     """
+    import os
+
+    from seekable.cli.data_argument import index_of
     from seekable.cli.view_targets import opened_targets, place_of
     from seekable.viewer.media import media_roots
     from seekable.viewer.viewer import check_installed
@@ -97,22 +94,23 @@ def view(  # noqa: PLR0913 - an argument for each of its own options
     from seekable.viewer.server import Server
 
     _check_host(host, allow_host)
-    shown: dict[str, Any] = {
+    pages: dict[str, Any] = {
         "text_key": text_key,
-        "sample": sample,
-        "scans": not no_scan,
+        "sample": sample or _SAMPLE,
+        "scans": sample > 0,
         "media": media_roots(media_root or []),
-        "index_dir": data.index_dir,
+        "index_dir": index_of(data.index).folder,
         "tokenizer": tokenizer,
     }
-    opened = opened_targets(targets or [], run, data, key=key, logs=log or [], shown=shown)
+    opened = opened_targets(targets or [], run, data, shown, key=key, logs=log or [], pages=pages)
+    token = os.environ.get("SEEKABLE_VIEW_TOKEN")
     server = Server(
         opened, port=port, host=host, hosts=allow_host or (), frames=frame_from or (), token=token
     )
     # The server ends by itself on Ctrl-C, and then raises the interrupt again.
     with suppress(KeyboardInterrupt), ExitStack() as files:
         _announce(
-            server, place_of(go_to), files, as_json=data.as_json, quiet=data.quiet, browser=not no_browser
+            server, place_of(go_to), files, as_json=shown.as_json, quiet=shown.quiet, browser=not no_browser
         )
         server.run()
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from seekable.cli.data_argument import DataArgument
+from seekable.cli.data_argument import DataArgument, index_of
 from seekable.cli.output import StatusLine
-from seekable.cli.shared_options import DataOptions, RunOptions
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
@@ -52,10 +52,11 @@ def opened_targets(
     targets: Sequence[str],
     run: RunOptions,
     data: DataOptions,
+    shown: Shown,
     *,
     key: str | None = None,
     logs: Sequence[str] = (),
-    shown: dict[str, Any],
+    pages: dict[str, Any],
 ) -> Opened:
     """Open what is to be viewed.
 
@@ -63,14 +64,15 @@ def opened_targets(
         targets: PATH, NAME=PATH, module:function, or a folder of states.
         run: the arguments of loaders that a state or a dataset lacks, and where a saved pipeline is found.
         data: the options with which data is opened.
+        shown: says what is printed.
         key: the field that is the key of a record.
         logs: the files of losses, perhaps with the name of a pipeline before ``=`` and the names of the
             fields after a colon.
-        shown: further fields of `Opened`.
+        pages: further fields of `Opened`.
     """
-    batches, place = Batches(run.of_loader), {**run.place, "index_dir": data.index_dir}
+    batches, place = Batches(run.of_loader), {**run.place, "index_dir": index_of(data.index).folder}
     argument = partial(
-        DataArgument, options=replace(data, no_progress=True), key=key, max_open_files=_MOST_OPEN_FILES
+        DataArgument, options=data, shown=replace(shown, quiet=True), key=key, max_open_files=_MOST_OPEN_FILES
     )
     found = _Found()
     for name, path, is_given in (named := list(map(_named, targets))):
@@ -92,7 +94,7 @@ def opened_targets(
     given = {each: getattr(soon, each) for each in ("datasets", "openers", "opening", "jobs", "kept")}
     given |= {"paths": found.paths, "folders": found.folders, "unopened": found.unopened}
     ready = {name: value for name, value in found.targets.items() if name not in later}
-    return opened_of(ready, logs=dict(map(_named_log, logs)), **given, **shown)
+    return opened_of(ready, logs=dict(map(_named_log, logs)), **given, **pages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ class Plot:
     options: PlotOptions
     run: RunOptions
     data: DataOptions
+    shown: Shown
 
     def figure(self, kind: str) -> Figure:
         """Return the figure of the target.
@@ -230,7 +233,7 @@ class Plot:
         if kind == "files":
             return figures.files_figure(self._name, file_sizes([self._source()]))
         if kind == "loss":
-            log = loss_log_of(self.target if self.options.log is None else self.options.log)
+            log = loss_log_of(self.target)
             start, last = self._start, _LAST if self.options.stop is None else self.options.stop - 1
             found = [spike for spike in spikes(log) if start <= spike.step <= last]
             return figures.loss_figure(log.between(start, last), found)
@@ -271,7 +274,10 @@ class Plot:
             KeyNotFound: it is a loader of a stream.
         """
         found = pipeline_of(
-            self.target, Batches(self.run.of_loader), **self.run.place, index_dir=self.data.index_dir
+            self.target,
+            Batches(self.run.of_loader),
+            **self.run.place,
+            index_dir=index_of(self.data.index).folder,
         )
         return OpenPipeline(found.loader).loader
 
@@ -282,7 +288,7 @@ class Plot:
             InvalidArgument: there are several, or none.
         """
         if ":" not in self.target or "://" in self.target or exists(self.target):
-            found = DataArgument(self.target, self.data).sources()
+            found = DataArgument(self.target, self.data, self.shown).sources()
         else:
             made = made_by(self.target, "a Dataset")
             leaves = leaves_of(node_of(made)) if isinstance(made, Dataset) else ()
@@ -294,7 +300,7 @@ class Plot:
 
     def _lengths(self) -> Figure:
         source = self._source()
-        with StatusLine(shown=not self.data.quiet) as line:
+        with StatusLine(shown=not self.shown.quiet) as line:
             for found in length_histogram(source):
                 line.show(f"{found.done:,} of {found.of:,} records")
         return figures.lengths_figure(self._name, found)
@@ -323,7 +329,7 @@ class Plot:
             first = node.record(position_of(loader, self._start))
             measure = record_measure(first, text_key=options.text_key, tokenizer=options.tokenizer)
         work = padding(loader, start=self._start, stop=self._stop(loader), measure=measure, source=node)
-        with StatusLine(shown=not self.data.quiet) as line:
+        with StatusLine(shown=not self.shown.quiet) as line:
             for found in work:
                 line.show(f"{found.done:,} of {found.of:,} steps")
         return figures.padding_figure(self._name, found)

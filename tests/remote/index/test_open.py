@@ -186,6 +186,6 @@ def test_objects_are_verified(store: CountingStore, tmp_path: Path, *, deep: boo
 def test_the_command_publishes(store: CountingStore, tmp_path: Path) -> None:
     fill(store, files=3)
     url = f"{store.mount}/data"
-    done = output("index", "--index-dir", str(tmp_path), "--publish", url)
+    done = output("index", "--index", f"folder={tmp_path}", "--publish", url)
     assert f"published in {url}/.seekable".encode() in done
     assert "data/.seekable/catalog.json" in store.objects

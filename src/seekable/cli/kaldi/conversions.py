@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from seekable.cli.shared_options import (
+    PipesChoice,
+    PipesOption,
     PrecisionOption,
     RspecifierArgument,
+    Shown,
     TableOptions,
-    Without,
     argument,
     examples,
     option,
@@ -51,6 +53,7 @@ def to_parquet(
     ] = "zstd",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     table: TableOptions,
+    shown: Shown,
 ) -> None:
     """Write a table as a Parquet file, with the columns key and value.
 
@@ -66,15 +69,15 @@ def to_parquet(
     rspecifier = as_rspecifier(rspecifier)
     found = find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value))
     with (
-        counted("Wrote", shown=table.is_shown) as entries,
+        counted("Wrote", shown=not shown.quiet) as entries,
         SequentialReader(rspecifier, found, pipes=table.pipes.value) as reader,
     ):
         size = _write(reader, found, out, entries, compression, flat=flat)
     print_outcome(
         {"path": json_safe(out), "rows": entries.done, "bytes": size},
         f"{entries.in_words()} to {out} ({bytes_in_words(size)})",
-        as_json=table.as_json,
-        quiet=table.quiet,
+        as_json=shown.as_json,
+        quiet=shown.quiet,
     )
 
 
@@ -137,7 +140,8 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Give files their names at the end; after an error none is left.")
     ] = False,
-    table: Annotated[TableOptions, Without("holder")],
+    pipes: PipesOption = PipesChoice.SPECIFIER,
+    shown: Shown,
 ) -> None:
     """Write a table from JSON lines, with one field of each as the key and another one as the object.
 
@@ -152,10 +156,10 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     options: dict[str, Any] = {} if precision is None else {"precision": precision}
     on_stdout = is_on_stdout(wspecifier)
     with (
-        counted("Wrote", shown=table.is_shown, on_stdout=on_stdout) as entries,
-        Writer(wspecifier, holder, pipes=table.pipes.value, atomic=atomic, **options) as writer,
+        counted("Wrote", shown=not shown.quiet, on_stdout=on_stdout) as entries,
+        Writer(wspecifier, holder, pipes=pipes.value, atomic=atomic, **options) as writer,
     ):
-        for number, document in _documents(source, table.pipes.value):
+        for number, document in _documents(source, pipes.value):
             with writing(holder, f"this is line {number:,} of {source!r}"):
                 name = _key(_value(document, key))
                 writer.write(name, from_json(_value(document, value), holder))
@@ -163,8 +167,8 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     print_outcome(
         {"entries": entries.done, "holder": holder, "target": json_safe(wspecifier)},
         f"{entries.in_words()} ({holder})",
-        as_json=table.as_json,
-        quiet=table.quiet,
+        as_json=shown.as_json,
+        quiet=shown.quiet,
         on_stdout=on_stdout,
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import PrecisionOption, TableOptions, argument, examples, option
+from seekable.cli.shared_options import PrecisionOption, Shown, TableOptions, argument, examples, option
 
 EPILOG = examples(
     "kaldi copy scp:feats.scp ark,scp:copy.ark,copy.scp",
@@ -74,6 +74,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     ] = False,
     append: Annotated[bool, typer.Option("--append", help="Write after the entries that are there.")] = False,
     table: TableOptions,
+    shown: Shown,
 ) -> None:
     """Copy a table of Kaldi, and convert its objects.
 
@@ -102,7 +103,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
             segments=segments,
             frame_shift=frame_shift,
             files=_given(atomic=atomic or None, append=append or None),
-            shown=table.is_shown,
+            shown=not shown.quiet,
         )
     else:
         given = {"--include": include, "--exclude": exclude, "--segments": segments, "--append": append}
@@ -111,8 +112,8 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     print_outcome(
         {"copied": done.copied, "read": done.read, "holder": job.to_holder, "target": json_safe(target)},
         done.in_words(job.to_holder),
-        as_json=table.as_json,
-        quiet=table.quiet,
+        as_json=shown.as_json,
+        quiet=shown.quiet,
         on_stdout=done.is_on_stdout,
     )
 

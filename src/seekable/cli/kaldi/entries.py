@@ -1,4 +1,4 @@
-"""``seekable kaldi head``, ``shapes`` and ``index``: the entries of a table."""
+"""``seekable kaldi head`` and ``shapes``: the entries of a table."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from seekable.cli.shared_options import (
-    DataOptions,
-    ExecutorOption,
-    HolderOption,
-    Only,
     PrecisionOption,
     RspecifierArgument,
+    Shown,
     TableOptions,
-    Without,
-    argument,
     examples,
 )
 
@@ -30,11 +25,6 @@ SHAPES_EPILOG = examples(
     "kaldi shapes scp:wav.scp | cut -d ' ' -f 1,4 > utt2dur",
     "kaldi shapes ark:ali.ark --holder int32-vector --json | jq -c .shape",
 )
-INDEX_EPILOG = examples(
-    "kaldi index scp:feats.scp",
-    "kaldi index 'ark:feats.*.ark' --holder matrix",
-    "kaldi index ali.ark --holder int32-vector",
-)
 
 
 def head(
@@ -42,7 +32,8 @@ def head(
     *,
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many entries.")] = 5,
     precision: PrecisionOption = None,
-    table: Annotated[TableOptions, Without("no_progress", "quiet")],
+    table: TableOptions,
+    shown: Shown,
 ) -> None:
     """Print the first entries of a table, as a text archive has them.
 
@@ -61,7 +52,7 @@ def head(
                 reader.next()
             if reader.done:
                 break
-            _print(reader.key, reader.value, found, as_json=table.as_json)
+            _print(reader.key, reader.value, found, as_json=shown.as_json)
 
 
 def _print(key: str, value: Any, holder: Any, *, as_json: bool) -> None:
@@ -95,7 +86,8 @@ def _text(value: Any, holder: Any) -> bytes:
 def shapes(
     rspecifier: RspecifierArgument,
     *,
-    table: Annotated[TableOptions, Without("no_progress", "quiet")],
+    table: TableOptions,
+    shown: Shown,
 ) -> None:
     """Print the key and the shape of each object of a table.
 
@@ -112,32 +104,7 @@ def shapes(
     shape = ShapeHolder(find_holder(chosen_holder(table.holder, rspecifier, table.pipes.value)))
     with SequentialReader(rspecifier, shape, pipes=table.pipes.value) as reader:
         for key, found in reader:
-            if table.as_json:
+            if shown.as_json:
                 write_document({"key": json_safe(key), **found.fields()})
             else:
                 write_line(" ".join([key, *map(str, found.numbers())]))
-
-
-def index(
-    paths: Annotated[
-        list[str], argument("PATH", "Tables: .ark and .scp files, quoted globs of them, or rspecifiers.")
-    ],
-    *,
-    holder: HolderOption = None,
-    executor: ExecutorOption = None,
-    data: Annotated[DataOptions, Only("index_dir", "jobs", "no_progress", "quiet", "as_json")],
-) -> None:
-    """Index tables: only what is new or was changed.
-
-    sk.open and random access find an entry by its key, or by its row, in the index. Archives are skipped
-    through by the headers of their objects; of a script, the lines are indexed.
-    """
-    from seekable.cli.data_argument import DataArgument, executor_of
-    from seekable.cli.index import index_all
-    from seekable.cli.kaldi.named_tables import as_rspecifier
-
-    with executor_of(executor, jobs=data.jobs) as cluster:
-        tables = (
-            (path, DataArgument(as_rspecifier(path), data, holder=holder, executor=cluster)) for path in paths
-        )
-        index_all(tables, data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import TableOptions, argument, examples, option
+from seekable.cli.shared_options import Shown, TableOptions, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.kaldi.table_passes import TableCheck
@@ -37,6 +37,7 @@ def validate(
         option("--script", "FILE", "The script of offsets of the archive, which --repair makes fit."),
     ] = None,
     table: TableOptions,
+    shown: Shown,
 ) -> None:
     """Check a table, or a data directory.
 
@@ -51,17 +52,17 @@ def validate(
     if script is not None and not repair:
         raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
-        _repair(path, table.holder, script, quiet=table.quiet or table.as_json)
+        _repair(path, table.holder, script, quiet=shown.quiet or shown.as_json)
     folder = path if os.path.isdir(path) else path.removeprefix("kaldi:")
     if folder != path or (not looks_like_a_table(path) and is_folder(path)):
         found = _checked_directory(folder)
     else:
         rspecifier = as_rspecifier(path)
         check = _checked_table(
-            rspecifier, table.holder, is_sorted=not no_sort, pipes=table.pipes.value, shown=table.is_shown
+            rspecifier, table.holder, is_sorted=not no_sort, pipes=table.pipes.value, shown=not shown.quiet
         )
         found = _of_table(rspecifier, check)
-    _print(path, found, as_json=table.as_json, quiet=table.quiet)
+    _print(path, found, as_json=shown.as_json, quiet=shown.quiet)
     if not found["good"]:
         raise typer.Exit(ExitCode.MISMATCH)
 

@@ -194,7 +194,7 @@ def _archive_bounds(descriptor: int, path: str, tool: Tool, *, size: int) -> Seq
             found = group_samples(Walk(ForwardFile(file, path, size=size)), rule, path=path)
     except UnsupportedFormat as error:
         if tool == "lhotse":
-            error.add_note("an index of Lhotse is of pairs, a payload and its .json; --energon is of samples")
+            error.add_note("Lhotse's index is of pairs, a payload and its .json; --for energon is of samples")
         raise
     starts = found.starts.astype(NUMBERS)
     if tool == "lhotse":

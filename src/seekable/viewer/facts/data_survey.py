@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
 from seekable.formats.shar.shar_source import DataSource, SharSource
 from seekable.formats.tables.tables import TableSource
@@ -22,6 +23,7 @@ from seekable.index.catalog import CATALOG
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
 from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
+from seekable.packing.nodes.packed_node import PackedNode
 from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.index.publishing import PublishedFolder
@@ -33,7 +35,7 @@ from seekable.storage.seek_points import open_points, points_name
 from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.facts.lengths import record_lengths
 from seekable.viewer.facts.reading import FROM_INDEX
-from seekable.viewer.facts.token_contents import token_contents
+from seekable.viewer.facts.token_contents import packing_of, token_contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -223,18 +225,21 @@ def data_survey(
     files_indexed: int = 0,
     refresh: bool = False,
     length: int | None = None,
+    key: str | None = None,
 ) -> dict[str, Any]:
-    """Return the survey that ``seekable info`` prints, JSON-safe; offsets are read, and no record.
+    """Return the survey that ``seekable info`` prints, JSON-safe; records are read only for ``key``.
 
     Args:
         dataset: the source of the data.
         path: what the user named it.
         files_indexed: the number of files that were indexed for this call.
         refresh: True to send a request for the published index of a store.
-        length: the tokens in a packed sample, whose waste is computed; None for 2,048.
+        length: the tokens in a packed sample, whose waste is computed; None for 2,048, or for none.
+        key: the column of the token ids, of data that is not of tokens.
 
     Raises:
-        InvalidArgument: a length is given, and the data is not of tokens.
+        InvalidArgument: a length is given, and the data is not of tokens and has no key; or a key without
+            length.
     """
     folders, unread, files = _index_folders(dataset), _unread_files(dataset.files), files_of([dataset])
     stores = _stores_found(files, refresh=refresh)
@@ -244,7 +249,8 @@ def data_survey(
         "files": sum(map(len, files)),
         "records": dataset.size,
         "bytes": sum(int(each.data_sizes.sum()) for each in files),
-        **_content_found(dataset, path, length),
+        **_content_found(dataset, path, length if key is None else None),
+        **({} if key is None else {"packing": _packing_found(dataset, length, key)}),
         "compression": _compression_found(dataset.files),
         "index": {
             "folder": ", ".join(map(json_safe, folders)),
@@ -281,6 +287,20 @@ def _content_found(dataset: DataSource, path: str, length: int | None) -> dict[s
     return {"columns": columns, "groups": dataset.row_blocks.group_starts.size - 1}
 
 
+def _packing_found(dataset: DataSource, length: int | None, key: str) -> dict[str, Any]:
+    """Return what packing makes of lists of token ids in records, which are read once.
+
+    Raises:
+        InvalidArgument: no length is given, or there is nothing to pack.
+        MissingColumn: the records have no such column.
+    """
+    if length is None:
+        raise InvalidArgument(f"--key {key} is the column of token ids to pack: say --length N too")
+    packed = Dataset(dataset).pack(length, seed=0, key=key).node
+    assert isinstance(packed, PackedNode)
+    return packing_of(packed.documents.lengths, length)
+
+
 def _field_found(part: FileSource | SampleSource) -> dict[str, Any]:
     """Return the format, the files and the bytes of one field of Shar."""
     sizes = part.files.data_sizes
@@ -302,7 +322,7 @@ def refuse_length(length: int | None, path: str) -> None:
         InvalidArgument: a length was given.
     """
     if length is not None:
-        message = f"--length is for data of tokens, and {path!r} is none: drop it"
+        message = f"--length is for data of tokens, and {path!r} is none: drop it, or name token ids by --key"
         raise InvalidArgument(message)
 
 

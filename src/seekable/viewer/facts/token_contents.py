@@ -17,7 +17,7 @@ from seekable.viewer.facts.histogram import counted_percentiles
 from seekable.viewer.facts.json_documents import in_words, json_safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.token_source import TokenSource
@@ -53,12 +53,30 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
         "store": _store(source),
         "document_tokens": _lengths(classes),
         "histogram": _histogram(classes),
-        "packing": {
-            "length": length,
-            "concat": _concat(source, classes.tokens, length),
-            "best_fit": _best_fit(classes, length),
-        },
+        "packing": _packing(lambda: _chunks(source), classes, length),
     }
+
+
+def packing_of(lengths: Int64s, length: int) -> dict[str, Any]:
+    """Return the number of documents and tokens, and what both methods of packing make of them.
+
+    Args:
+        lengths: the tokens of each document.
+        length: the tokens in a packed sample.
+
+    Example:
+        >>> found = packing_of(np.array([3, 5, 2]), 4)
+        >>> found["concat"], found["best_fit"]["padding"]
+        ({'samples': 2, 'tail': 2, 'documents_cut': 2}, 2)
+    """
+    classes = length_classes(lengths)
+    counted = {"documents": lengths.size, "tokens": classes.tokens}
+    return counted | _packing(lambda: iter([lengths] if lengths.size else []), classes, length)
+
+
+def _packing(chunks: Callable[[], Iterator[Int64s]], classes: LengthClasses, length: int) -> dict[str, Any]:
+    concat = _concat(chunks(), classes.tokens, length)
+    return {"length": length, "concat": concat, "best_fit": _best_fit(classes, length)}
 
 
 def _chunks(source: TokenSource) -> Iterator[Int64s]:
@@ -138,10 +156,10 @@ def _histogram(classes: LengthClasses) -> list[dict[str, int | float]]:
     return found
 
 
-def _concat(source: TokenSource, tokens: int, length: int) -> dict[str, int]:
+def _concat(chunks: Iterator[Int64s], tokens: int, length: int) -> dict[str, int]:
     """Return the samples, the tail and the cut documents where all documents are joined in natural order."""
     cut = before = 0
-    for lengths in _chunks(source):
+    for lengths in chunks:
         ends = before + np.cumsum(lengths)
         starts = ends - lengths
         cut += int(np.count_nonzero((starts // length + 1) * length < ends))
@@ -172,16 +190,29 @@ def token_contents_in_words(found: dict[str, Any]) -> dict[str, str]:
     }
     if found["store"] is not None:
         facts |= _store_in_words(found["store"])
-    lengths, packing = found["document_tokens"], found["packing"]
+    lengths = found["document_tokens"]
     if lengths is None:
         return facts
     shown = ", ".join(f"{name} {lengths[name]:,}" for name in ("min", "p50", "p95", "p99", "max"))
+    return {**facts, "tokens of a document": f"mean {lengths['mean']:,.1f}, {shown}"}
+
+
+def packing_in_words(found: dict[str, Any]) -> dict[str, str]:
+    """Return what packing makes of data, as names and texts for people.
+
+    Args:
+        found: the facts on the data, with those on packing.
+    """
+    packing: dict[str, Any] = found["packing"]
+    tokens = packing.get("tokens", found.get("tokens"))
     concat, best = packing["concat"], packing["best_fit"]
     places = best["samples"] * packing["length"]
-    facts["tokens of a document"] = f"mean {lengths['mean']:,.1f}, {shown}"
+    facts: dict[str, str] = {}
+    if "documents" in packing:
+        facts["token ids"] = f"{tokens:,} in {in_words(packing['documents'], 'document')}"
     facts[f"concat at {packing['length']:,}"] = (
         f"{in_words(concat['samples'], 'sample')}; {in_words(concat['tail'], 'token')} "
-        f"({percent(concat['tail'], found['tokens'])} %) in the tail; "
+        f"({percent(concat['tail'], tokens)} %) in the tail; "
         f"{in_words(concat['documents_cut'], 'document')} cut"
     )
     facts[f"best fit at {packing['length']:,}"] = (
@@ -189,7 +220,7 @@ def token_contents_in_words(found: dict[str, Any]) -> dict[str, str]:
         f"({percent(best['padding'], places)} %) padded; {in_words(best['documents_cut'], 'document')} cut; "
         f"{in_words(best['patterns'], 'pattern')}"
     )
-    return facts
+    return {**facts, "in Python": packing["python"]}
 
 
 def _store_in_words(store: dict[str, Any]) -> dict[str, str]:
