@@ -120,7 +120,7 @@ def completed(line: str, *, shell: str = "bash") -> list[str]:
     ("line", "offered"),
     [
         ("seekable in", ["index", "info"]),
-        ("seekable s", ["simulate", "state", "sample"]),
+        ("seekable s", ["simulate", "sample", "state"]),
         ("seekable state ", ["show", "diff"]),
         ("seekable verify --de", ["--deep", "--decode"]),
         ("seekable plot mixture --in ", ["records", "bytes", "tokens"]),

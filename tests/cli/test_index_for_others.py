@@ -91,7 +91,7 @@ def test_an_index_of_pairs_is_that_of_the_tool(tmp_path: Path, tool: str) -> Non
         for field, size in (("wav", 700), ("json", 3))
     ]
     path = archive(tmp_path / "a.tar", members)
-    output("index", f"--{tool}", path)
+    output("index", "--for", tool, path)
     assert np.fromfile(tmp_path / "a.tar.idx", "<u8").tolist() == GOLDEN[tool]
 
 

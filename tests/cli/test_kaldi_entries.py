@@ -171,5 +171,5 @@ def test_tables_are_indexed(tmp_path: Path) -> None:
     write_alignments(tmp_path)
     done = run("index", "ali.ark", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"Say which it is: --set holder=int32\n" in done.stderr
+    assert b"Say which it is: --format ark-int32\n" in done.stderr
     assert output("index", "ali.ark", "--set", "holder=int32-vector", cwd=tmp_path).startswith(b"ali.ark: 6 ")

@@ -100,7 +100,7 @@ def test_another_call_is_refused_unless_it_may_overwrite(
         (["--engine", "fast"], 2, b"engine must be 'hf', 'tiktoken' or 'gigatoken'"),
         (["--dtype", "uint8"], 2, b"uint8 holds ids up to 255"),
         (["--column", "body"], 1, b"it has no column 'body'"),
-        (["--jobs", "0"], 2, b"x>=1"),
+        (["--jobs", "0"], 2, b"Invalid value for '--jobs'"),
     ],
     ids=["tokenizer", "eos", "engine", "dtype", "column", "workers"],
 )

@@ -178,9 +178,7 @@ def test_lists_of_ids_are_packed_too(folder: Path, tmp_path: Path) -> None:
     assert packing["best_fit"]["samples"] == len(best)
     assert packing["python"] == f"sk.open({str(path)!r}).pack(4, seed=0, key='ids')"
     shown = output("info", path, "-L", "5", "--key", "ids").decode()
-    assert (
-        "token ids      36 in 9 documents\nconcat at 5    7 samples; 1 token (2.8 %) in the tail; " in shown
-    )
+    assert "token ids      45 in 9 documents\nconcat at 5    9 samples; 0 tokens (0.0 %) in the tail; " in shown
     (sample,) = documents("get", path, "3", "--key", "ids", "--sample", "4")
     assert sample["record"]["tokens"] == sk.open(path).pack(4, seed=0, key="ids")[3]["tokens"].tolist()
     tokenizer = str(folder / "tokenizer.json")
@@ -316,7 +314,7 @@ def test_the_source_lines_of_a_step(folder: Path, tmp_path: Path) -> None:
 
 def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
     tk = sk.open(folder / "tokens")
-    ds = tk.pack(64, seed=4, method="best_fit", most=3)
+    ds = tk.pack(64, seed=4, method=sk.Packing("best_fit", most=3))
     ds.save(tmp_path / "packed.json")
     ds.shuffle(seed=1).save(tmp_path / "shuffled.json")
     told = documents("get", tmp_path / "packed.json", "0", "--decode")[0]

@@ -215,9 +215,13 @@ _GIVEN = re.compile(r"format=\w+\(\.\.\.\)")
 
 _PAIR = r"([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?"
 _ONLY_PAIRS = re.compile(rf"{_PAIR}(?:, {_PAIR})*")
-_ARGUMENT = re.compile(rf"(?<![\w.=-]){_PAIR}(?=[\s,.;:)`]|$)")
+_ARGUMENT = re.compile(rf"(?<!--index )(?<!--set )(?<!--storage )(?<![\w.=-]){_PAIR}(?=[\s,.;:)`]|$)")
 _OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
+_KEPT = re.compile(r"((?:\w+=)?sk\.(?:Index|Storage|formats\.\w+)\([^()]*\))")
+"""A value of ``sk.open`` that no options say."""
+
 _HOLDER = re.compile(r"format=sk\.formats\.Kaldi\([^()]*\), or (?=format=')")
+_OR_FORMAT = re.compile(r"(?<=\)), or format='[^']*'")
 """Two ways to say one thing, of which a command has one."""
 
 _FIELDS = {
@@ -250,7 +254,8 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
             return f"{names[True]} {_bare(value)}"
         pair = ((by, fields[name]) for by, fields in _FIELDS.items() if by in options and name in fields)
         by, field = next(pair, ("", ""))
-        return f"--{by} {field}={'' if value is None else _bare(value).lower()}" if by else None
+        said = "" if value is None else value.lower() if value in {"True", "False"} else _bare(value)
+        return f"--{by} {field}={said}" if by else None
 
     def unwrapped(found: re.Match[str]) -> str:
         pairs = re.findall(_PAIR, found[1]) if _ONLY_PAIRS.fullmatch(found[1]) else []
@@ -259,12 +264,18 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
 
     if "holder" not in options and "format" in options:
         message = _HOLDER.sub("", message)
+    elif "format" not in options:
+        message = _OR_FORMAT.sub("", message)
     if "storage" in options:
         message = _OF_STORES.sub(r"--storage \1=\2", message)
     given = [f"--set {pair}" for pair in _values_of("--set", arguments)]
     message = _GIVEN.sub(" and ".join(given), message) if given else message
     message = _CALL.sub(r"\1", _VALUES.sub(unwrapped, message))
-    return _ARGUMENT.sub(lambda found: told(found[1], found[2]) or found[0], message)
+    parts = _KEPT.split(message)
+    parts[::2] = [
+        _ARGUMENT.sub(lambda found: told(found[1], found[2]) or found[0], part) for part in parts[::2]
+    ]
+    return "".join(parts)
 
 
 def _bare(value: str | None) -> str:
