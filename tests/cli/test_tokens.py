@@ -178,7 +178,9 @@ def test_lists_of_ids_are_packed_too(folder: Path, tmp_path: Path) -> None:
     assert packing["best_fit"]["samples"] == len(best)
     assert packing["python"] == f"sk.open({str(path)!r}).pack(4, seed=0, key='ids')"
     shown = output("info", path, "-L", "5", "--key", "ids").decode()
-    assert "token ids      45 in 9 documents\nconcat at 5    9 samples; 0 tokens (0.0 %) in the tail; " in shown
+    assert (
+        "token ids      45 in 9 documents\nconcat at 5    9 samples; 0 tokens (0.0 %) in the tail; " in shown
+    )
     (sample,) = documents("get", path, "3", "--key", "ids", "--sample", "4")
     assert sample["record"]["tokens"] == sk.open(path).pack(4, seed=0, key="ids")[3]["tokens"].tolist()
     tokenizer = str(folder / "tokenizer.json")
