@@ -17,7 +17,7 @@ from examples.main_job.picture import drawn, svg
 from examples.main_job.proof import Batch, Log, Proof, joined, prove, read_log, read_logs
 from examples.main_job.standard_library import passages
 
-from seekable.cli.shared_options import DataOptions, RunOptions
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.cli.view_targets import opened_targets
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def test_the_run_opens_in_the_viewer_by_the_command_that_is_printed(
     (command,) = [shlex.split(line) for line in said.splitlines() if "seekable view " in line]
     target, index_dir, log = command[2], command[4], command[6]
     monkeypatch.chdir(finished)
-    options = DataOptions(index_dir=index_dir, quiet=True)
-    opened = opened_targets([target], RunOptions(), options, logs=[log], shown={})
+    options = DataOptions(index=[index_dir])
+    opened = opened_targets([target], RunOptions(), options, Shown(quiet=True), logs=[log], pages={})
     assert (list(opened.datasets), list(opened.pipelines)) == (["first", "second"], ["train"])
     assert list(opened.states) == ["interrupted"]
     (whole,) = read_logs("out/uninterrupted")

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import seekable as sk
-from seekable.cli.shared_options import DataOptions, RunOptions
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.cli.view_targets import opened_targets
 from seekable.viewer.app import ROUTES, make_app
 from seekable.viewer.opened import opened_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seekable.viewer.opened import Opened
 
-OPTIONS = DataOptions(jobs=1, quiet=True)
+OPTIONS = DataOptions()
 LINES = [b'{"id": 0}', b'{"id": 1, "text": tru}', b'{"id": "\xff"}', b'{"id": 3}']
 
 
@@ -34,7 +34,7 @@ def asks(opened: Opened) -> TestClient:
 def command(*targets: object) -> Opened:
     """Return what ``seekable view`` opens."""
     names = [str(target) for target in targets]
-    return opened_targets(names, RunOptions(), OPTIONS, shown={})
+    return opened_targets(names, RunOptions(), OPTIONS, Shown(quiet=True), pages={})
 
 
 def twin(pages: TestClient, address: str) -> Any:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests.cli.command import run
 
 import seekable as sk
-from seekable.cli.shared_options import DataOptions, RunOptions
+from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.cli.view_targets import opened_targets
 from seekable.errors import DataNotFound
 from seekable.parallel.progress import Progress
@@ -158,11 +158,11 @@ def test_a_corrupt_record_leads_to_a_comparison_that_names_it(tmp_path: Path) ->
     assert str(pages.get("/d/corpus/at/a.jsonl/1").url).endswith("/d/corpus/row/1")
 
 
-OPTIONS = DataOptions(jobs=1, quiet=True)
+OPTIONS = DataOptions()
 
 
 def opened_from(*targets: str) -> Opened:
-    return opened_targets(list(targets), RunOptions(), OPTIONS, shown={})
+    return opened_targets(list(targets), RunOptions(), OPTIONS, Shown(quiet=True), pages={})
 
 
 def asks(opened: Opened) -> TestClient:

@@ -15,7 +15,6 @@ from seekable.cli.shared_options import (
     examples,
     option,
 )
-from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -130,6 +129,7 @@ def _records(argument: DataArgument, *, as_table: bool) -> Dataset | Stream:
 
     from seekable.dataset.dataset import Dataset
     from seekable.errors import WrongType
+    from seekable.nodes.node import node_of
     from seekable.stream.stream import Stream
     from seekable.viewer.facts.pipelines import made_by
 

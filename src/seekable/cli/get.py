@@ -8,7 +8,6 @@ import typer
 
 from seekable.cli.exits import other_word
 from seekable.cli.shared_options import DataOptions, PathArgument, Shown, argument, examples, option
-from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +68,7 @@ def get(  # noqa: PLR0913 - an argument for each of its own options
     the corpus, that it is of. Samples of any other packing are those of a file that Dataset.save wrote.
     """
     from seekable.cli.data_argument import DataArgument
+    from seekable.nodes.node import node_of
 
     numbers = [_number(row) for row in rows]
     argument = DataArgument(path, data, shown)
@@ -117,6 +117,7 @@ def _write_decoded(
     as_json: bool,
 ) -> None:
     from seekable.cli.token_texts import TokenDecoder, write_samples, write_texts
+    from seekable.nodes.node import node_of
     from seekable.packing.nodes.packed_node import PackedNode
 
     decoder = TokenDecoder(tokenizer)

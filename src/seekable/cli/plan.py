@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from seekable.cli.shared_options import IndexOption, RunOptions, Shown, argument, examples, option
-from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +46,7 @@ def plan(
     """
     from seekable.cli.data_argument import index_folder
     from seekable.cli.output import write_document, write_line
+    from seekable.nodes.node import node_of
     from seekable.viewer.facts.data_survey import requests_of
     from seekable.viewer.facts.pipelines import Batches, pipeline_of, step_document
 

@@ -305,7 +305,6 @@ def _group(annotation: Any) -> type[Any] | None:
     return kind if isinstance(kind, type) and is_dataclass(kind) else None
 
 
-@functools.cache
 def _options_of(kind: type[Any]) -> list[inspect.Parameter]:
     """Return the options of a group."""
     hints, empty = get_type_hints(kind, include_extras=True), inspect.Parameter.empty

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.shared_options import DataOptions, Shown, argument, examples
-from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -110,6 +109,7 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
     from seekable.dataset.dataset import Dataset
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
     from seekable.errors import InvalidArgument, WrongType
+    from seekable.nodes.node import node_of
     from seekable.remote.simulation.simulate import DEFAULT_WINDOW, reshuffled
     from seekable.viewer.facts.pipelines import made_by
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from seekable.cli.data_argument import DataArgument, index_of
+from seekable.cli.data_argument import DataArgument, index_folder
 from seekable.cli.output import StatusLine
 from seekable.cli.shared_options import DataOptions, RunOptions, Shown
 from seekable.dataset.dataset import Dataset
@@ -70,7 +70,7 @@ def opened_targets(
             fields after a colon.
         pages: further fields of `Opened`.
     """
-    batches, place = Batches(run.of_loader), {**run.place, "index_dir": index_of(data.index).folder}
+    batches, place = Batches(run.of_loader), {**run.place, "index_dir": index_folder(data.index)}
     argument = partial(
         DataArgument, options=data, shown=replace(shown, quiet=True), key=key, max_open_files=_MOST_OPEN_FILES
     )
@@ -277,7 +277,7 @@ class Plot:
             self.target,
             Batches(self.run.of_loader),
             **self.run.place,
-            index_dir=index_of(self.data.index).folder,
+            index_dir=index_folder(self.data.index),
         )
         return OpenPipeline(found.loader).loader
 

@@ -23,6 +23,7 @@ from seekable.index.catalog import CATALOG
 from seekable.index.digest import digest_number, digest_text, unread_content_digest
 from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
@@ -296,7 +297,7 @@ def _packing_found(dataset: DataSource, length: int | None, key: str) -> dict[st
     """
     if length is None:
         raise InvalidArgument(f"--key {key} is the column of token ids to pack: say --length N too")
-    packed = Dataset(dataset).pack(length, seed=0, key=key).node
+    packed = node_of(Dataset(dataset).pack(length, seed=0, key=key))
     assert isinstance(packed, PackedNode)
     return packing_of(packed.documents.lengths, length)
 

@@ -204,7 +204,7 @@ def packing_in_words(found: dict[str, Any]) -> dict[str, str]:
         found: the facts on the data, with those on packing.
     """
     packing: dict[str, Any] = found["packing"]
-    tokens = packing.get("tokens", found.get("tokens"))
+    tokens: int = packing["tokens"] if "tokens" in packing else found["tokens"]
     concat, best = packing["concat"], packing["best_fit"]
     places = best["samples"] * packing["length"]
     facts: dict[str, str] = {}
