@@ -206,7 +206,7 @@ def resumed_datasets(
         >>> old = consumed(DatasetProgress((), words._node, Remaining((), 1), nothing, 0, endless=False))
         >>> new = words.shuffle(seed=2)
         >>> (resumed,) = resumed_datasets([((), new._node)], [old])
-        >>> resumed.position, resumed.dataset._node.fetch(np.arange(1, 6)) == ["b", "c", *new.epoch(1)]
+        >>> resumed.position, resumed.dataset.fetch(np.arange(1, 6)) == ["b", "c", *new.epoch(1)]
         (1, True)
     """
     by_dataset = [sources_of(dataset, name) for name, dataset in news]

@@ -318,7 +318,7 @@ def remainder_of(source: Node, remaining: Remaining, in_flight: Int64s | None = 
         buffer; it comes first, then the rest of epoch 1:
 
         >>> import seekable as sk
-        >>> left = remainder_of(sk.from_sequence("abcde"), Remaining((), 7), np.array([6]))
+        >>> left = remainder_of(sk.from_sequence("abcde")._node, Remaining((), 7), np.array([6]))
         >>> left.num_begun, [positions.as_json() for _, positions in left.segments]
         (2, [[6, 1], [7, 3]])
     """
@@ -432,7 +432,7 @@ def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, n
         The old run of 10 rows was in epoch 2 with 4 rows left; its run had begun with epoch 1:
 
         >>> import seekable as sk
-        >>> start_position(sk.from_sequence(range(10)), [BegunEpoch(3, 4, 10)], num_draws=26, num_epochs=1)
+        >>> start_position(sk.from_sequence(range(10))._node, [BegunEpoch(3, 4, 10)], num_draws=26, num_epochs=1)
         _Start(position=26, epoch=1)
     """
     start = _start(root, list(begun), num_draws, later=0)

@@ -53,8 +53,8 @@ class Continued(OrderNode):
         comes epoch 1 of the new order:
 
         >>> import seekable as sk
-        >>> old = sk.from_sequence("abcde")
-        >>> new = old.shuffle(seed=1)
+        >>> old = sk.from_sequence("abcde")._node
+        >>> new = sk.from_sequence("abcde").shuffle(seed=1)._node
         >>> node = Continued((old,), new, (OldSegment(0, StridedRange(3, 2)),), Remaining((), 3), first=5)
         >>> [node.route_one(position) for position in range(3, 7)]
         [(0, 3), (0, 4), (1, 5), (1, 6)]
