@@ -432,7 +432,8 @@ def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, n
         The old run of 10 rows was in epoch 2 with 4 rows left; its run had begun with epoch 1:
 
         >>> import seekable as sk
-        >>> start_position(sk.from_sequence(range(10))._node, [BegunEpoch(3, 4, 10)], num_draws=26, num_epochs=1)
+        >>> ten = sk.from_sequence(range(10))._node
+        >>> start_position(ten, [BegunEpoch(3, 4, 10)], num_draws=26, num_epochs=1)
         _Start(position=26, epoch=1)
     """
     start = _start(root, list(begun), num_draws, later=0)
