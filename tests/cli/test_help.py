@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import environment, output, run, run_fork
+import typer
+from tests.cli.command import built_command, environment, output, run, run_fork
 from tests.cli.warm import SEEKABLE
 
 import seekable
+import seekable as sk
 from seekable.cli.exits import ExitCode
+from seekable.cli.main import app
+from seekable.cli.shared_options import EVERYWHERE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 COMMANDS = [
@@ -155,3 +161,56 @@ def test_bash_itself_completes_by_the_script_that_is_shown(tmp_path: Path) -> No
         ["bash", "-c", code, "bash", SEEKABLE], env=environment(), capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("doctor\n", "")
+
+
+def commands_of(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the words of each command that runs something, and the command."""
+    if not hasattr(command, "list_commands"):
+        yield " ".join(path), command
+        return
+    context = typer.Context(command)
+    for name in command.list_commands(context):
+        yield from commands_of(command.get_command(context, name), *path, name)
+
+
+RUN_BY = dict(commands_of(built_command(app)))
+
+
+def options_of(words: str) -> set[str]:
+    """Return the options that a command has for itself, as Python would name them."""
+    found = {each.opts[0] for each in RUN_BY[words].params if each.opts[0].startswith("-")}
+    return {name.lstrip("-").replace("-", "_") for name in found}
+
+
+def test_there_are_few_options() -> None:
+    assert len(EVERYWHERE) + sum(len(options_of(words)) for words in RUN_BY) <= 170
+
+
+OPENING = (sk.open, sk.Index)
+CALLS: dict[str, tuple[Any, ...]] = {
+    "index": OPENING,
+    "export": (*OPENING, sk.Dataset.write, sk.Dataset.write_parquet, sk.Dataset.shuffle),
+    "plan": (*OPENING, sk.Loader, sk.Loader.plan, sk.load_pipeline),
+    "simulate": (*OPENING, sk.simulate, sk.Dataset.shuffle),
+    "tokenize": (*OPENING, sk.tokenize, sk.formats.TokenStore),
+    "sample": (*OPENING, sk.Dataset.sample),
+}
+"""The calls of Python whose arguments the options of a command are."""
+
+OTHER_WORDS = {
+    "set": "the fields of the format's class",
+    "as": "format=, which says how data is read here",
+    "shuffle": "a method",
+    "state": "load_state",
+    "n": "the count of records, as of head(1)",
+    "pages": "of the command alone",
+    "for": "of the command alone: indexes of other tools",
+    "output_dir": "of the command alone: where those go",
+}
+"""The options that no argument has the name of, with the reason."""
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_options_are_named_as_the_arguments_of_python(words: str) -> None:
+    known = {name for call in CALLS[words] for name in inspect.signature(call).parameters}
+    assert options_of(words) - known - OTHER_WORDS.keys() == set()

@@ -41,6 +41,34 @@ def pairs_in(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
     return found
 
 
+def numbers_of(option: str, names: Sequence[str], texts: Sequence[str] | None) -> dict[str, float]:
+    """Return numbers by name.
+
+    Args:
+        option: the option, for messages.
+        names: the names that there are.
+        texts: the values of the option.
+
+    Raises:
+        InvalidArgument: there is no such name, it is given twice, or its value is not a number.
+
+    Example:
+        >>> numbers_of("--network", ["link", "latency"], ["latency=0.1"])
+        {'latency': 0.1}
+    """
+    found: dict[str, float] = {}
+    for name, value in pairs_in(option, texts):
+        if name not in names:
+            raise InvalidArgument(f"{option} has no {name!r}: there are {', '.join(names)}")
+        if name in found:
+            raise InvalidArgument(f"{option} takes {name} once (got {value!r} besides)")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InvalidArgument(f"{option} {name}= takes a number (got {value!r})") from None
+    return found
+
+
 def field_values(option: str, kind: type[Any], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the arguments of a frozen class of options, by name.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.shared_options import DataOptions, Shown, argument, examples
+from seekable.cli.shared_options import DataOptions, Shown, argument, examples, option
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -20,7 +20,6 @@ EPILOG = examples(
     "simulate train:make_dataset -G 256 --records-per-second 5000 --json | jq .cost",
 )
 
-_MILLISECONDS = 1000
 _NETWORK = ("link", "latency", "connection", "get_price", "list_price", "byte_price")
 
 
@@ -34,7 +33,7 @@ def _number(option: str, metavar: str, help_text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """The options that are arguments of ``sk.simulate``; times are in milliseconds here."""
+    """The options that are arguments of ``sk.simulate``."""
 
     global_batch_size: Annotated[
         int, _count("--global-batch-size", "-G", help_text="Records in a batch over all ranks.")
@@ -49,22 +48,27 @@ class RunFigures:
         float | None,
         _number("--cache", "BYTES", "The cache of a machine, 0 for none; as much as is needed if left out."),
     ] = None
-    link: Annotated[float, _number("--link", "BYTES", "A second, of a machine.")] = 1.25e9
-    connection: Annotated[float, _number("--connection", "BYTES", "A second, of one request.")] = 80e6
-    latency: Annotated[float, _number("--latency", "MS", "From a request to its first byte.")] = 30.0
-    get_price: Annotated[float, _number("--get-price", "X", "Of a request; S3's in USD.")] = 0.4e-6
-    list_price: Annotated[float, _number("--list-price", "X", "Of a page of a listing.")] = 5e-6
-    byte_price: Annotated[float, _number("--byte-price", "X", "Of a byte; 0 within a region.")] = 0.0
+    network: Annotated[
+        list[str] | None,
+        option(
+            "--network",
+            "NAME=VALUE",
+            "link and connection in bytes a second, latency in seconds, get_price, list_price, byte_price, "
+            "where they differ from S3's in its region; may be given several times.",
+        ),
+    ] = None
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments by name."""
-        given = {**asdict(self), "latency": self.latency / _MILLISECONDS}
-        network = {name: given.pop(name) for name in _NETWORK}
-        return {**given, "cache": None if self.cache is None else round(self.cache), "network": network}
+        from seekable.cli.named_values import numbers_of
+
+        cache = None if self.cache is None else round(self.cache)
+        network = numbers_of("--network", _NETWORK, self.network)
+        return {**asdict(self), "cache": cache, "network": network}
 
 
-def simulate(  # noqa: PLR0913 - an argument for each of its own options
+def simulate(
     target: Annotated[
         str,
         argument(
@@ -76,7 +80,6 @@ def simulate(  # noqa: PLR0913 - an argument for each of its own options
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle all of DATA.")] = False,
     window: Annotated[int | None, _count("--window", help_text="Shuffle in windows of N blocks.")] = None,
     lanes: Annotated[int | None, _count("--lanes", help_text="Shuffle in N lanes.")] = None,
-    block_rows: Annotated[int | None, _count("--block-rows", help_text="In blocks of N records.")] = None,
     figures: RunFigures,
     data: DataOptions,
     shown: Shown,
@@ -90,7 +93,7 @@ def simulate(  # noqa: PLR0913 - an argument for each of its own options
     from seekable.cli.output import write_document
     from seekable.remote.simulation.simulate import simulate as simulated
 
-    order = {"window": window, "lanes": lanes, "block_rows": block_rows}
+    order = {"window": window, "lanes": lanes}
     dataset = _dataset(DataArgument(target, data, shown), order, shuffle=shuffle)
     found = simulated(dataset, **figures.arguments)
     if shown.as_json:
@@ -125,7 +128,7 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
         made = data.dataset()
         if any(order.values()):
             window = order["window"] or DEFAULT_WINDOW
-            return made.shuffle(0, window=window, lanes=order["lanes"], block_rows=order["block_rows"])
+            return made.shuffle(0, window=window, lanes=order["lanes"])
         return made.shuffle(0) if shuffle else made
     if shuffle:
         raise InvalidArgument(f"--shuffle is for data, and {target!r} has an order of its own: leave it out")

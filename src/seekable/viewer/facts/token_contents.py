@@ -67,7 +67,7 @@ def packing_of(lengths: Int64s, length: int) -> dict[str, Any]:
     Example:
         >>> found = packing_of(np.array([3, 5, 2]), 4)
         >>> found["concat"], found["best_fit"]["padding"]
-        ({'samples': 2, 'tail': 2, 'documents_cut': 2}, 2)
+        ({'samples': 2, 'tail': 2, 'documents_cut': 1}, 2)
     """
     classes = length_classes(lengths)
     counted = {"documents": lengths.size, "tokens": classes.tokens}
