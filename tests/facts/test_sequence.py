@@ -17,7 +17,7 @@ FORMS: list[dict[str, Any]] = [
     {"labels": "within"},
     {"labels": "across", "columns": ["cu_seqlens"]},
     {"next_token": True},
-    {"method": "best_fit", "labels": "within", "pad": 7},
+    {"method": sk.Packing("best_fit", pad=7), "labels": "within"},
     {"method": "best_fit", "align": ["loss_mask"]},
     {"align": ["loss_mask"], "labels": "within"},
     {"fim": sk.Fim(rate=0.6, prefix=251, suffix=252, middle=253)},
