@@ -6,7 +6,18 @@ before. `seekable._arguments.explains_keywords` makes the errors.
 
 from __future__ import annotations
 
-__all__ = ["BATCH_SAMPLER", "DATASET", "LOADER", "LOAD_STATE", "MIX", "OPEN", "SAVE_STATE"]
+__all__ = [
+    "BATCH_SAMPLER",
+    "DATASET",
+    "FILTER",
+    "LOADER",
+    "LOAD_STATE",
+    "MAP",
+    "MIX",
+    "OPEN",
+    "SAVE_STATE",
+    "SHUFFLE",
+]
 
 _OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
 _ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
@@ -163,3 +174,40 @@ DATASET = {
     "shapes": "sk.kaldi.shapes(ds)",
 }
 """Methods and attributes of a dataset."""
+
+_STREAM_BUFFER = (
+    "ds.shuffle(seed=0) for a true shuffle without a buffer, or ds.stream().shuffle(buffer=, seed=)"
+)
+
+SHUFFLE = {
+    **dict.fromkeys(("buffer_size", "bufsize", "initial", "buffer"), _STREAM_BUFFER),
+    "shuffle_block_size": "window=, in blocks",
+    "shuffle_seed": "seed=",
+    "generator": "seed=",
+    "rng": "seed=",
+    "epoch": "ds.shuffle(seed=0).epoch(e); each epoch has an order of its own anyway",
+    "keep_in_memory": "nothing: a shuffle takes no memory",
+    "reshuffle_each_iteration": "fixed=True for one order; else each epoch has its own",
+}
+
+MAP = {
+    "batched": "ds.map_batches(fn, size=)",
+    "batch_size": "ds.map_batches(fn, size=)",
+    "num_proc": "sk.Loader(..., workers=): a map runs when a record is read",
+    "num_parallel_calls": "sk.Loader(..., workers=): a map runs when a record is read",
+    "remove_columns": "ds.drop_columns([...])",
+    "with_indices": "sk.zip([ds, sk.from_sequence(range(len(ds)), version=1)]).map(fn)",
+    "input_columns": "ds.select_columns([...]).map(fn)",
+    "load_from_cache_file": "nothing: nothing is cached, a map runs when a record is read",
+    "fn_kwargs": "functools.partial(fn, ...)",
+    "deterministic": "nothing: the order never depends on time",
+}
+
+FILTER = {
+    "batched": "size=, and fn takes a list and returns a list",
+    "batch_size": "size=, and fn takes a list and returns a list",
+    "num_proc": "jobs=",
+    "fn_kwargs": "functools.partial(fn, ...)",
+    "load_from_cache_file": 'save="kept.u64"',
+    "keep_in_memory": "nothing: kept rows take 8 bytes each",
+}

@@ -26,7 +26,7 @@ from seekable.nodes.columns.decode_column import DECODED, DECODERS, numpy_values
 from seekable.storage.memory import Cache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FILES = st.lists(
@@ -286,8 +286,9 @@ def test_a_dataset_survives_pickling_threads_and_forks(tmp_path: Path) -> None:
     dataset = sk.open(tmp_path)
     assert dataset[3] == records[3]
     assert list(pickle.loads(pickle.dumps(dataset))) == records
+    read: Callable[[int], Any] = dataset.__getitem__
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(dataset.__getitem__, range(100))) == records
+        assert list(threads.map(read, range(100))) == records
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(dataset.__getitem__, range(100)) == records
 

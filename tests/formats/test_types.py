@@ -91,7 +91,7 @@ def test_arrow_batches_are_those_of_pyarrow(folder: Path, kind: Kind) -> None:
     path, table = written(folder, kind)
     dataset = sk.open(path, decode="arrow", index=sk.Index(jobs=1))
     truth = python_values(folder, kind)
-    batches = [(rows, dataset[rows]) for rows in SOME]
+    batches: list[tuple[Any, Any]] = [(rows, dataset[rows]) for rows in SOME]
     batches += [([row], dataset[row]) for row in (0, ROWS - 1)]
     batches += [(list(range(ROWS)), next(dataset.batches("arrow", size=ROWS)))]
     for rows, batch in batches:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.integrations.ray_cluster import RayCluster
 
-ALIKE = {"Dataset.filter_batches", "Dataset.windows", "Stream.write_parquet", "Stream.write_tar"}
+ALIKE = {"Dataset.windows", "Stream.write_parquet", "Stream.write_tar"}
 """Calls that work as others do."""
 
 

@@ -51,15 +51,11 @@ def _open(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
 
 
 def _filter(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
-    sk.open(corpus).filter(lambda record: record["n"] % 3 == 0, save=out / "kept.u64", **how)
-    return contents(out)
-
-
-def _filter_batches(corpus: Path, out: Path, how: dict[str, Any]) -> Any:
     def odd(records: list[Any]) -> list[bool]:
         return [record["n"] % 2 == 1 for record in records]
 
-    sk.open(corpus).filter(odd, size=17, save=out / "kept.u64", **how)
+    sk.open(corpus).filter(lambda record: record["n"] % 3 == 0, save=out / "kept.u64", **how)
+    sk.open(corpus).filter(odd, size=17, save=out / "odd.u64", **how)
     return contents(out)
 
 
@@ -156,7 +152,6 @@ CALLS: dict[str, Any] = {
     "seekable.tokenize": _tokenize,
     "verify": _verify,
     "Dataset.filter": _filter,
-    "Dataset.filter_batches": _filter_batches,
     "Dataset.flatten": _flatten,
     "Dataset.sort": _sort,
     "Dataset.pack": _pack,

@@ -525,7 +525,11 @@ def test_other_data_is_refused(tmp_path: Path) -> None:
         ({"jobs": 0}, InvalidArgument, "jobs must be at least 1"),
         ({"jobs": 1.5}, WrongType, "jobs must be an integer (got 1.5 of type float)"),
         ({"executor": "x"}, WrongType, "executor must be a concurrent.futures.Executor (got 'x')"),
-        ({"progress": 3}, WrongType, "progress must be a function that takes a Progress (got 3)"),
+        (
+            {"progress": 3},
+            WrongType,
+            "progress must be True, False or a function that takes a Progress (got 3)",
+        ),
         ({"compression": "xz"}, InvalidArgument, "compression must be 'gz', 'zst' or None"),
     ],
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes.join import Duplicates, How
     from seekable.nodes.mix import Schedule, Weights
     from seekable.nodes.node import Node
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
     from seekable.stream import mix as stream_mix
     from seekable.stream import stream as stream_face
     from seekable.stream import zip as stream_zip
@@ -240,7 +240,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
     suffix: str | None = None,
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
 ) -> Dataset:
     """Return the records of one dataset, each with the columns of another dataset's record with its key.
 
@@ -262,7 +262,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
             error.
         jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
         executor: any ``concurrent.futures.Executor`` to read keys in instead.
-        progress: called with the progress; by default a bar on a terminal.
+        progress: a function that is called with the progress; False for none. By default a bar on a terminal.
 
     Raises:
         WrongType: ``left`` or ``right`` is not a Dataset.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Plan
     from seekable.nodes.key_lookup import KeySequence
     from seekable.nodes.sequence_source import SupportsItems
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
     from seekable.stream import from_dataset as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -201,6 +201,10 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             yield stop - start, self._node.plan(np.arange(start, stop, dtype=np.int64))
             start = stop
 
+    @overload
+    def __getitem__(self, rows: slice) -> Dataset: ...
+    @overload
+    def __getitem__(self, rows: Any) -> Any: ...
     def __getitem__(self, rows: Any) -> Any:
         """Return a record, a list of records in the order given, or the Dataset of a slice.
 
@@ -413,7 +417,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         key: str | None = "tokens",
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
     ) -> Self:
         """Return the tokens of all documents end to end, cut into arrays of ``length`` tokens.
 
@@ -473,7 +477,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         columns: Iterable[str] | None = None,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
     ) -> Self:
         """Return samples of ``length`` tokens, packed of documents in a new order each epoch.
 

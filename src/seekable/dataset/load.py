@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats.contract import Pipes
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
     Path = str | os.PathLike[str]
 
@@ -30,7 +30,7 @@ def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defau
     root: Path | Sequence[Path] | Mapping[str, Path] | None = None,
     allow_changed: bool = False,
     index_dir: Path | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
     pipes: Pipes = "refuse",
     storage_options: Mapping[str, Any] | None = None,
     storage: Any = None,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seekable.nodes.key import KeyOf
     from seekable.nodes.node import Node
     from seekable.parallel import map_ranges
-    from seekable.parallel.progress import Progress, ProgressHook
+    from seekable.parallel.progress import Progress, ProgressChoice, ProgressHook
     from seekable.storage import addresses
     from seekable.storage.listing import Asked, FoundFiles
 else:
@@ -289,7 +289,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     version: str | int | None = None,
     index: Index | None = None,
     storage: Storage | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -338,7 +338,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             code, and for that of a ``key`` function, where keys are kept.
         index: how files are indexed, and where: `sk.Index`.
         storage: how files are reached: `sk.Storage`.
-        progress: called with the progress of the indexing; by default a bar on a terminal.
+        progress: a function that is called with the progress of the indexing; False for none. By default a
+            bar on a terminal.
 
     Raises:
         InvalidArgument: two arguments exclude each other, or the index needs more than ``most_bytes``.

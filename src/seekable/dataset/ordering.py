@@ -11,9 +11,11 @@ from seekable._arguments import (
     checked_flag,
     checked_fraction,
     checked_seed,
+    explains_keywords,
     row_array,
 )
 from seekable._lazy import lazy
+from seekable._other_words import FILTER, MAP, SHUFFLE
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.batch import Batch
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from seekable.nodes import split as split_node
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import rename
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 else:
     column_names = lazy("seekable.nodes.columns.names")
     rename = lazy("seekable.nodes.columns.rename")
@@ -61,6 +63,7 @@ class RowMethods(Face):
 
     __slots__ = ()
 
+    @explains_keywords(SHUFFLE)
     def shuffle(
         self,
         seed: int,
@@ -145,6 +148,7 @@ class RowMethods(Face):
         """
         return self._over(Interleave(self._node, checked_count("lanes", lanes, least=1, below=AT_ONCE)))
 
+    @explains_keywords(MAP)
     def map(
         self,
         fn: Callable[..., Any],
@@ -284,6 +288,7 @@ class RowMethods(Face):
         """
         return self._over(Epoch(self._node, checked_epoch(e, self._node.size)))
 
+    @explains_keywords(FILTER)
     def filter(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         fn: Callable[[Any], Any] | None = None,
@@ -297,7 +302,7 @@ class RowMethods(Face):
         version: str | int | None = None,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
     ) -> Self:
         """Return the rows whose records pass; every record is read now, once.
 
@@ -324,7 +329,7 @@ class RowMethods(Face):
                 defaults and closure does.
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
             executor: any ``concurrent.futures.Executor`` to filter with instead.
-            progress: called as it goes on; by default a bar on a terminal.
+            progress: a function that is called as it goes on; False for none. By default a bar on a terminal.
 
         Raises:
             InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
@@ -362,7 +367,7 @@ class RowMethods(Face):
         version: str | int | None = None,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
     ) -> Self:
         """Return the items of ``fn(record)`` for each record, in their order; every record is read now, once.
 
@@ -405,7 +410,7 @@ class RowMethods(Face):
         version: str | int | None = None,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
     ) -> Self:
         """Return the records in the order of a key; every record is read now, once.
 

@@ -120,7 +120,10 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
     try:
         number = operator.index(row)
     except TypeError:
-        message = f"a row is an integer, a list of them or a slice (got {row!r}: {type(row).__name__})"
+        column = f"; ds.select_columns([{row!r}]) has that column" if isinstance(row, str) else ""
+        message = (
+            f"a row is an integer, a list of them or a slice (got {row!r}: {type(row).__name__}){column}"
+        )
         raise WrongType(message) from None
     if isinstance(row, Position):
         if not 0 <= number < POSITIONS:

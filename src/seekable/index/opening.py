@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import Finder
     from seekable.index.indexed_files import IndexedFiles
     from seekable.parallel import cluster
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice, ProgressHook
     from seekable.storage.listing import FoundFiles
 else:
     build_index = lazy("seekable.index.build.build_index")
@@ -99,7 +99,7 @@ class Indexing:
     index_dir: str | os.PathLike[str] | None
     jobs: int | None
     executor: Executor | None
-    progress: ProgressHook | None
+    progress: ProgressChoice
     most_bytes: int | None = None
     publish: bool = False
     by_version: bool = False
@@ -114,7 +114,7 @@ class Indexing:
             index_dir=self.index_dir,
             jobs=self.jobs,
             executor=self.executor,
-            progress=self.progress,
+            progress=None if isinstance(self.progress, bool) else self.progress,
             most_bytes=self.most_bytes,
         )
         if self.publish:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.nodes.node import Node
     from seekable.parallel import cluster, map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
-    from seekable.parallel.progress import ProgressHook, Watch
+    from seekable.parallel.progress import ProgressChoice, Watch
 else:
     cluster = lazy("seekable.parallel.cluster")
     map_ranges = lazy("seekable.parallel.map_ranges")
@@ -68,7 +68,7 @@ class EvaluationOptions:
     save: str | os.PathLike[str] | None
     jobs: int | None
     executor: Executor | None
-    progress: ProgressHook | None
+    progress: ProgressChoice
 
 
 def evaluated_rows(

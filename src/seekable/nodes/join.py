@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.graph import Origins, SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
     UInt64s = NDArray[np.uint64]
 
@@ -250,7 +250,7 @@ def joined(  # noqa: PLR0913 - what `sk.join` is given, all of it required
     suffix: str | None,
     jobs: int | None,
     executor: Executor | None,
-    progress: ProgressHook | None,
+    progress: ProgressChoice,
 ) -> Join:
     """Read the keys of two nodes and return the pairs of rows that match; see ``sk.join``."""
     names = checked_names("join(on=)", [on] if isinstance(on, str) else on)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seekable.nodes.key import KeyOf
     from seekable.nodes.node import LeafNode, Node
     from seekable.parallel.map_ranges import ExecutionOptions
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
@@ -304,7 +304,7 @@ def open_keys(
     *,
     index_dir: str | os.PathLike[str] | None,
     using: ExecutionOptions,
-    progress: ProgressHook | None,
+    progress: ProgressChoice,
 ) -> Keys:
     """Return the keys of a source; build their index first if there is none.
 

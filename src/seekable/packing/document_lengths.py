@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seekable.nodes.node import HoldsNode, Node
     from seekable.packing.order.length_order import LengthOrder
     from seekable.packing.row_lengths import RowLengths
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 else:
     commit = lazy("seekable.index.build.commit")
 
@@ -148,7 +148,7 @@ def packing_columns(
     *,
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
     index_dir: str | os.PathLike[str] | None = None,
     most_in_memory: int = MOST_IN_MEMORY,
     chunk: int | None = None,

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from seekable.index.file_table import FileTable
     from seekable.index.fileset import FileSet
     from seekable.parallel.map_ranges import ExecutionOptions
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
 __all__ = ["CHUNK", "ColumnBuild", "DocumentChunks", "open_columns_of"]
 
@@ -266,7 +266,7 @@ class ColumnBuild:
     """The files of the documents."""
     chunks: DocumentChunks
 
-    def run(self, *, using: ExecutionOptions, progress: ProgressHook | None) -> LengthOrder:
+    def run(self, *, using: ExecutionOptions, progress: ProgressChoice) -> LengthOrder:
         """Return the columns, which are built if they are not there.
 
         Args:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seekable.packing.order.fill_in_middle import Fim
     from seekable.packing.packing_options import Packing
     from seekable.packing.row_lengths import RowLengths
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
 __all__ = ["Varlen", "pack", "windows"]
 
@@ -45,7 +45,7 @@ def windows(  # noqa: PLR0913 - keywords
     key: str | None = "tokens",
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
 ) -> WindowsNode:
     """Return the node of ``Dataset.windows``."""
     form = checked_form(
@@ -71,7 +71,7 @@ def pack(  # noqa: PLR0913 - keywords
     columns: Iterable[str] | None = None,
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
 ) -> PackNode:
     """Return the node of ``Dataset.pack``."""
     how = checked_packing(method)
@@ -109,7 +109,7 @@ def _lengths(
     form: SampleForm,
     jobs: int | None,
     executor: Executor | None,
-    progress: ProgressHook | None,
+    progress: ProgressChoice,
 ) -> RowLengths | None:
     """Return the lengths of documents, read once; None if the index of token files has them."""
     if form.key is not None and has_documents(dataset):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seekable.nodes.node import Node
     from seekable.nodes.saved_rows import KeptRows
     from seekable.nodes.saving import Loading, Saving
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 
 __all__ = ["RowLengths", "row_lengths"]
 
@@ -94,7 +94,7 @@ def row_lengths(
     align: tuple[str, ...] = (),
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
     call: str = "pack()",
 ) -> RowLengths:
     """Read the lists of a dataset once, and return how many tokens each row has.
@@ -107,7 +107,7 @@ def row_lengths(
         align: the names of lists that must be as long as those of the tokens.
         jobs: the most processes; None for as many as there are processors, where they are worth their start.
         executor: does the work instead.
-        progress: called as it goes on; by default a bar on a terminal.
+        progress: a function that is called as it goes on; False for none. By default a bar on a terminal.
         call: the method that needs the lengths, for errors.
 
     Raises:

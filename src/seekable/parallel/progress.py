@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Progress",
+    "ProgressChoice",
     "ProgressHook",
     "TerminalProgress",
     "Throttle",
@@ -89,6 +90,10 @@ class Progress:
 
 ProgressHook = Callable[[Progress], None]
 """Is called in the thread that builds, at most some ten times a second and once at the end."""
+
+ProgressChoice = ProgressHook | bool | None
+"""``progress=`` of public functions: a function that takes a `Progress`; False for nothing; by default, and
+for True, a bar on a terminal."""
 
 
 def terminal_progress() -> TerminalProgress | None:
@@ -238,16 +243,17 @@ class Watch:
 
 
 @contextlib.contextmanager
-def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
-    """Give the user's hook, or a bar on a terminal if there is none, which is wiped away at the end.
+def progress_or_bar(choice: ProgressChoice) -> Iterator[ProgressHook | None]:
+    """Give the user's function, or a bar on a terminal, which is wiped away at the end, or nothing.
 
     Raises:
-        WrongType: the hook is no function.
+        WrongType: ``progress=`` is something else.
     """
-    if hook is not None and not callable(hook):
-        message = f"progress must be a function that takes a Progress (got {hook!r})"
+    if not (choice is None or isinstance(choice, bool) or callable(choice)):
+        message = f"progress must be True, False or a function that takes a Progress (got {choice!r})"
         raise WrongType(message)
-    bar = terminal_progress() if hook is None else None
+    bar = terminal_progress() if choice is None or choice is True else None
+    hook = None if isinstance(choice, bool) else choice
     try:
         yield hook or bar
     finally:
@@ -256,7 +262,7 @@ def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
 
 
 @contextlib.contextmanager
-def watched(hook: ProgressHook | None, *, task: str, rows: int | None) -> Iterator[Watch]:
-    """Yield a reporter that calls the user's hook, or draws a bar on a terminal."""
-    with progress_or_bar(hook) as shown:
+def watched(choice: ProgressChoice, *, task: str, rows: int | None) -> Iterator[Watch]:
+    """Yield a reporter that calls the user's function, or draws a bar on a terminal, or does nothing."""
+    with progress_or_bar(choice) as shown:
         yield Watch(shown, task=task, rows=rows)

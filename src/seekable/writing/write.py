@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.file_format import Ending, FileFormat
     from seekable.parallel.map_ranges import ExecutionOptions
-    from seekable.parallel.progress import ProgressHook, Watch
+    from seekable.parallel.progress import ProgressChoice, Watch
     from seekable.writing.manifest import Manifest
     from seekable.writing.target import Target
     from seekable.writing.write_source import WriteSource
@@ -57,7 +57,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     policy: WritePolicy,
     jobs: int | None,
     executor: Executor | None,
-    progress: ProgressHook | None,
+    progress: ProgressChoice,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Written:
     """Write all records of a source; see ``Dataset.write``."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.formats.file_format import FileFormat
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
     from seekable.writing import write as writing
     from seekable.writing.manifest import Written
     from seekable.writing.write_source import WriteSource
@@ -77,7 +77,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, in a format.
@@ -138,7 +138,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as Parquet files or as one file.
@@ -173,7 +173,8 @@ class WriteMethods(ABC):
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays. A
                 stream has work for as many as it has lanes.
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
-            progress: called with the progress; by default a bar on a terminal.
+            progress: a function that is called with the progress; False for none. By default a bar on a
+                terminal.
             storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
 
         Raises:
@@ -226,7 +227,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as JSON lines: in several files, or in one.
@@ -292,7 +293,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as tar files for WebDataset.
@@ -369,7 +370,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as a Shar folder; they are Lhotse's cuts.
@@ -445,7 +446,7 @@ class WriteMethods(ABC):
         check_code: bool = True,
         jobs: int | None = None,
         executor: Executor | None = None,
-        progress: ProgressHook | None = None,
+        progress: ProgressChoice = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as a token store.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Reader
     from seekable.nodes.key import Keys
     from seekable.nodes.node import BatchForm
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import ProgressChoice
 else:
     pa = optional("pyarrow", extra="parquet")
     arrow_format = lazy("seekable.formats.tables.arrow.arrow_format")
@@ -210,11 +210,11 @@ class TableSource(FilesLeaf):
         ]
         return self.tables.may_match(where, [same[number] for number in of_file.tolist()], known)
 
-    def walk(self, *, progress: ProgressHook | None = None) -> None:
+    def walk(self, *, progress: ProgressChoice = None) -> None:
         """Find the places of the pages of all files, and keep them beside the index.
 
         Args:
-            progress: called as it goes on; by default a bar on a terminal.
+            progress: a function that is called as it goes on; False for none. By default a bar on a terminal.
 
         Raises:
             CorruptRecord: a file is damaged.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.token_store_options import TokenStore
     from seekable.formats.tokens.tokenizing.encoding import Tokenizing
     from seekable.nodes.node import Node
-    from seekable.parallel.progress import Progress, ProgressHook
+    from seekable.parallel.progress import Progress, ProgressChoice, ProgressHook
     from seekable.storage.listing import Asked
 
 __all__ = ["tokenize", "tokens_in"]
@@ -74,7 +74,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     check_code: bool = True,
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: ProgressHook | None = None,
+    progress: ProgressChoice = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Dataset:
     """Write the texts of data as a token store, and return the dataset of its documents.
@@ -104,7 +104,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         check_code: False to go on even if the code of a function that makes the ids has changed.
         jobs: the number of processes; by default more than this one are started if that pays.
         executor: any ``concurrent.futures.Executor`` whose workers can read the data and write the folder.
-        progress: called with the progress; by default a bar on a terminal.
+        progress: a function that is called with the progress; False for none. By default a bar on a terminal.
         storage_options: the options of the stores of addresses, as of ``sk.open``: of the source, and of
             ``to``.
 
@@ -203,7 +203,7 @@ def _opened(
     to: str | os.PathLike[str],
     jobs: int | None,
     executor: Executor | None,
-    progress: ProgressHook | None,
+    progress: ProgressChoice,
     storage_options: Mapping[str, Any] | None,
 ) -> Dataset:
     """Return the dataset of the texts.

@@ -1,0 +1,84 @@
+"""A user's program as type checkers read it: ``make types`` checks each `assert_type`, this test runs it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, assert_type
+
+import pytest
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def write_corpus(folder: Path) -> None:
+    """Write two files of JSON lines."""
+    for name in ("web", "code"):
+        lines = (json.dumps({"id": row, "text": f"{name} {row}"}) for row in range(100))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def length(record: dict[str, Any]) -> int:
+    """Return the length of a text."""
+    return len(record["text"])
+
+
+def is_long(record: dict[str, Any]) -> bool:
+    """Return True for texts of more than five characters."""
+    return length(record) > 5
+
+
+def test_a_program_is_typed_and_runs(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    web = assert_type(sk.open(tmp_path / "web.jsonl"), sk.Dataset)
+    assert_type(len(web), int)
+    assert web[5]["id"] == 5
+    some = assert_type(web[10:20], sk.Dataset)
+    assert [record["id"] for record in web[[3, 1]]] == [3, 1]
+    place = web.locate(5)
+    assert (place.row, [each.row for each in assert_type(web.locate([7, 6]), list[Any])]) == (5, [7, 6])
+    assert assert_type(web.find(place.path, 5), list[int]) == [5]
+
+    code = assert_type(sk.open(tmp_path / "code.jsonl").filter(is_long).shuffle(seed=2), sk.Dataset)
+    data = assert_type(sk.mix({"web": web.shuffle(seed=1), "code": code}, seed=0), sk.Dataset)
+    epoch = assert_type(data.epoch(3), sk.Dataset)
+    assert len(epoch) == len(data)
+    parts = assert_type(some.split({"train": 0.5, "test": 0.5}, seed=0), dict[Any, sk.Dataset])
+    assert len(parts["train"]) == 5
+
+    loader = assert_type(sk.Loader(data, batch_size=16), sk.Loader)
+    run = iter(loader)
+    batch = next(run)
+    state = assert_type(loader.state_dict(), dict[str, Any])
+    again = sk.Loader(data, batch_size=16, workers=sk.Workers(0))
+    again.load_state_dict(state)
+    assert assert_type(again.step, int) == 1
+    assert (next(iter(again))["id"] == next(run)["id"]).all()
+    assert len(batch["text"]) == 16
+    assert_type(sk.save_state(tmp_path / "states", loader), str)
+
+    stream = assert_type(data.stream(lanes=4, epochs=1), sk.Stream)
+    long = assert_type(stream.filter(is_long).map(length), sk.Stream)
+    assert all(size > 5 for size in long)
+    with pytest.raises(sk.SeekableError):
+        web.shuffle(seed=-1)
+
+
+def test_words_of_others_are_answered(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    ds: Any = sk.open(tmp_path / "web.jsonl")
+    with pytest.raises(sk.errors.WrongType, match=r"ds\.select_columns\(\['text'\]\) has that column"):
+        ds["text"]
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: ds.shuffle(seed=1, buffer_size=10), "write ds.shuffle"),
+        (lambda: ds.map(length, batched=True), r"write ds\.map_batches\(fn, size=\)"),
+        (lambda: ds.map(length, num_proc=4), r"write sk\.Loader\(\.\.\., workers=\)"),
+        (lambda: ds.filter(is_long, num_proc=4), "write jobs="),
+        (lambda: ds.filter(is_long, job=4), "did you mean jobs="),
+    ]
+    for call, told in calls:
+        with pytest.raises(sk.errors.InvalidArgument, match=told):
+            call()
