@@ -82,3 +82,7 @@ def test_words_of_others_are_answered(tmp_path: Path) -> None:
     for call, told in calls:
         with pytest.raises(sk.errors.InvalidArgument, match=told):
             call()
+    with pytest.raises(sk.errors.InvalidArgument, match=r"map\(\) has no argument 'zz': it has fn"):
+        ds.map(length, zz=1)
+    with pytest.raises(sk.errors.WrongType, match=r"map\(\) takes 1 argument by position \(got 2\)"):
+        ds.map(length, 3)

@@ -427,7 +427,7 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
         code = function.__code__
-        of_class = function.__qualname__.endswith(".__init__")
+        of_class = code.co_varnames[:1] == ("self",)
         shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
         known = code.co_varnames[of_class : code.co_argcount + code.co_kwonlyargcount]
         allowed, most = frozenset(known), code.co_argcount - of_class

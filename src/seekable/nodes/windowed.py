@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._log import warn_caller
 from seekable.errors import CacheTooSmall
 from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of, leaves_of
 from seekable.nodes.graph import Router, known_size
@@ -66,7 +66,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
                 f"room for {room}: blocks will be read more than once. Take a smaller window or fewer lanes; "
                 f"each of several ranks opens its share only. SEEKABLE_CACHE_BYTES says how large it is"
             )
-            warnings.warn(message, CacheTooSmall, stacklevel=4)
+            warn_caller(message, CacheTooSmall)
 
     @property
     def steady(self) -> bool:
