@@ -142,3 +142,13 @@ def test_an_option_given_to_open_itself_is_answered_with_its_class(field: str) -
     message = f"open\\(\\) has no argument '{field}': write .*sk\\."
     with pytest.raises(sk.errors.InvalidArgument, match=message):
         sk.open("data.jsonl", **{field: None})
+
+
+@pytest.mark.parametrize("name", sorted({*CLASSES, "sk.Workers"} - OTHERS))
+def test_a_name_that_no_field_has_is_answered(name: str) -> None:
+    kind: Any = sk.Workers if name == "sk.Workers" else CLASSES[name]
+    real = dataclasses.fields(kind)[0].name
+    with pytest.raises(
+        sk.errors.InvalidArgument, match=rf"\(\) has no argument '{real}_': did you mean {real}="
+    ):
+        kind(**{f"{real}_": 1})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 from tests import minimum, run, seconds
+from tests.frameworks import FRAMEWORKS, framework_of
 from tests.rooms import SUBJECTS, with_importers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -144,3 +146,42 @@ def test_a_room_over_its_budget_is_named() -> None:
         "order takes 9.0 units of 8",
         "house takes 1.5 units of 0",
     ]
+
+
+TREES = {
+    path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests").rglob("test_*.py"))
+}
+PACKAGES = {*FRAMEWORKS, "distributed", "torchdata"} - {"dask", "slurm", "lance", "streaming", "webdataset"}
+
+
+def imported_at_once(tree: ast.Module) -> set[str]:
+    """Return the dotted names that a module imports when it is imported itself, not those for types."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(str(node.module))
+    return found
+
+
+def needs_framework(name: str) -> bool:
+    """Return True for a framework, and for a module of ours that imports one when it is imported."""
+    if name.partition(".")[0] in PACKAGES:
+        return True
+    path = ROOT / "src" / name.replace(".", "/")
+    path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    if not name.startswith("seekable.integrations.") or not path.exists():
+        return False
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tried = [node for body in tree.body if isinstance(body, ast.Try) for node in body.body]
+    return any(map(needs_framework, imported_at_once(ast.Module([*tree.body, *tried], []))))
+
+
+def test_tests_without_a_framework_can_be_collected_where_none_is_installed() -> None:
+    wrong = {
+        str(path.relative_to(ROOT)): sorted(filter(needs_framework, imported_at_once(tree)))
+        for path, tree in TREES.items()
+        if framework_of(path) is None and any(map(needs_framework, imported_at_once(tree)))
+    }
+    assert wrong == {}

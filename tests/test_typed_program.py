@@ -70,6 +70,7 @@ def test_a_program_is_typed_and_runs(tmp_path: Path) -> None:
 def test_words_of_others_are_answered(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     ds: Any = sk.open(tmp_path / "web.jsonl")
+    untyped: Any = sk
     with pytest.raises(sk.errors.WrongType, match=r"ds\.select_columns\(\['text'\]\) has that column"):
         ds["text"]
     calls: list[tuple[Callable[[], object], str]] = [
@@ -84,5 +85,16 @@ def test_words_of_others_are_answered(tmp_path: Path) -> None:
             call()
     with pytest.raises(sk.errors.InvalidArgument, match=r"map\(\) has no argument 'zz': it has fn"):
         ds.map(length, zz=1)
-    with pytest.raises(sk.errors.WrongType, match=r"map\(\) takes 1 argument by position \(got 2\)"):
-        ds.map(length, 3)
+    calls = [
+        (lambda: ds.map(length, 3), r"map\(\) takes 1 argument by position \(got 2\)"),
+        (ds.map, r"map\(\) needs fn="),
+        (ds.shuffle, r"shuffle\(\) needs seed="),
+        (lambda: ds.shuffle(7, seed=7), r"shuffle\(\) takes seed once, by position or by name"),
+        (untyped.Workers, r"Workers\(\) needs count="),
+        (lambda: ds["a":"b"], r"the bounds and the step of a slice are integers \(got 'a'"),
+    ]
+    for call, told in calls:
+        with pytest.raises(sk.errors.WrongType, match=told):
+            call()
+    with pytest.raises(sk.errors.InvalidArgument, match="the step of a slice is above or below 0"):
+        ds[::0]

@@ -41,6 +41,7 @@ __all__ = [
     "checked_texts",
     "checked_version",
     "checked_word",
+    "explains_fields",
     "explains_keywords",
     "fields_of",
     "repeated",
@@ -405,10 +406,23 @@ def fields_of(value: str) -> Iterator[None]:
         raise type(error)(f"{value}: {error}") from None
 
 
+def explains_fields(kind: type[T]) -> type[T]:
+    """Let the constructor of an option class refuse names that no field has, with the name that is meant.
+
+    Example:
+        >>> import seekable as sk
+        >>> sk.Workers(4, timeot=60)
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: Workers() has no argument 'timeot': did you mean timeout=?
+    """
+    kind.__init__ = explains_keywords({})(kind.__init__)  # type: ignore[method-assign]  # what a dataclass made
+    return kind
+
+
 def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator by which a function refuses keywords that it lacks, with the name that is meant.
 
-    Arguments that must be named are refused by position likewise.
+    Arguments that must be named are refused by position likewise, and those that must be given are asked for.
 
     Args:
         elsewhere: what to write instead, by the keyword that people write.
@@ -431,6 +445,11 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
         shown = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
         known = code.co_varnames[of_class : code.co_argcount + code.co_kwonlyargcount]
         allowed, most = frozenset(known), code.co_argcount - of_class
+        by_default = {
+            *known[most - len(function.__defaults__ or ()) : most],
+            *(function.__kwdefaults__ or ()),
+        }
+        needed = [(at, name) for at, name in enumerate(known) if name not in by_default]
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -443,10 +462,14 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
                 raise InvalidArgument(message)
             given = args[of_class:]
             if len(given) > most:
-                raise WrongType(
-                    f"{shown}() takes {most} argument{'s' * (most > 1)} by position (got {len(given)}): give "
-                    f"the others by name, such as {known[most]}={given[most]!r:.40}"
-                )
+                named = f": give the others by name, such as {known[most]}=" if known[most:] else ""
+                message = f"{shown}() takes {most} argument{'s' * (most != 1)} by position (got {len(given)})"
+                raise WrongType(message + (f"{named}{given[most]!r:.40}" if named else ""))
+            lacking = [f"{name}=" for at, name in needed if name not in kwargs and at >= len(given)]
+            if lacking:
+                raise WrongType(f"{shown}() needs {' and '.join(lacking)}")
+            if twice := allowed.intersection(known[: len(given)], kwargs):
+                raise WrongType(f"{shown}() takes {min(twice)} once, by position or by name (got both)")
             return function(*args, **kwargs)
 
         return checked

@@ -17,6 +17,8 @@ __all__ = [
     "OPEN",
     "SAVE_STATE",
     "SHUFFLE",
+    "STREAM",
+    "no_attribute",
 ]
 
 _OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
@@ -211,3 +213,47 @@ FILTER = {
     "load_from_cache_file": 'save="kept.u64"',
     "keep_in_memory": "nothing: kept rows take 8 bytes each",
 }
+
+_ON_DATA = "it on the dataset, before ds.stream()"
+
+STREAM = {
+    # Hugging Face Datasets
+    **dict.fromkeys(
+        ("remove_columns", "rename_column", "rename_columns", "cast_column", "select_columns"), _ON_DATA
+    ),
+    "column_names": "ds.columns of the dataset",
+    "features": "ds.schema of the dataset",
+    "set_epoch": "nothing: a stream goes on into the next epoch by itself; ds.stream(epochs=) bounds it",
+    "map_batches": "st.batch(k).map(fn).flatten(list)",
+    # WebDataset, torchdata, Grain, tf.data
+    "with_epoch": "ds.stream(epochs=)",
+    "with_length": "nothing: sk.Loader(st, steps=) bounds a run",
+    "decode": "sk.open(..., decode=)",
+    "select": "st.filter(fn)",
+    "batched": "st.batch(k)",
+    "unbatched": "st.flatten(list)",
+    "unbatch": "st.flatten(list)",
+    "flat_map": "st.flatten(fn)",
+    "flatmap": "st.flatten(fn)",
+    "compose": "st.then(stage)",
+    "prefetch": "sk.Loader(st, prefetch=)",
+    "slice": "st.skip(n).take(n)",
+    "mix": "sk.mix([...], weights=[...], seed=0)",
+    "to_tuple": "st.map(fn)",
+    "bucket_by_sequence_length": "st.bucket(...)",
+    "save_state": "sk.save_state(folder, loader), or iter(st).state_dict()",
+    "state_dict": "it = iter(st), then it.state_dict(): a stream is a description, its iterator has a state",
+    "load_state_dict": "it = iter(st), then it.load_state_dict(state)",
+}
+
+
+def no_attribute(owner: object, name: str, words: dict[str, str]) -> AttributeError:
+    """Return the error for a missing attribute; it says what to write if the name is one of some words.
+
+    Example:
+        >>> str(no_attribute(3, "num_rows", {"num_rows": "len(ds)"}))
+        "'int' object has no attribute 'num_rows': write len(ds)"
+    """
+    way = f": write {words[name]}" if name in words else ""
+    message = f"{type(owner).__name__!r} object has no attribute {name!r}{way}"
+    return AttributeError(message, name=name, obj=owner)

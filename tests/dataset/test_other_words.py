@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any, assert_type
 
 import pytest
 
 import seekable as sk
-from seekable._other_words import DATASET
+from seekable._other_words import DATASET, STREAM
+
+ABC = sk.from_sequence("abc", version=1)
+FACES = [(ABC, DATASET), (ABC.stream(lanes=1), STREAM)]
 
 
-def test_each_word_is_answered_and_none_is_a_name_of_ours() -> None:
-    ds = sk.from_sequence("abc")
-    for word, ours in DATASET.items():
+@pytest.mark.parametrize(("face", "words"), FACES, ids=["Dataset", "Stream"])
+def test_each_word_is_answered_and_none_is_a_name_of_ours(face: Any, words: dict[str, str]) -> None:
+    for word, ours in words.items():
         with pytest.raises(AttributeError, match=f"has no attribute '{word}': write ") as caught:
-            getattr(ds, word)
+            getattr(face, word)
         assert str(caught.value).endswith(ours)
-        assert word not in dir(sk.Dataset)
+        assert word not in dir(type(face))
 
 
-def test_another_name_is_an_ordinary_error() -> None:
-    ds: Any = sk.from_sequence("abc")
-    with pytest.raises(AttributeError, match=r"^'Dataset' object has no attribute 'nothing'$"):
-        _ = ds.nothing
-    assert not hasattr(ds, "__array__")
+@pytest.mark.parametrize(("face", "words"), FACES, ids=["Dataset", "Stream"])
+def test_another_name_is_an_ordinary_error(face: Any, words: dict[str, str]) -> None:
+    with pytest.raises(AttributeError, match=r"^'(Dataset|Stream)' object has no attribute 'nothing'$"):
+        _ = face.nothing
+    assert not hasattr(face, "__array__")
+    assert "nothing" not in words
+    for again in (copy.copy(face), copy.deepcopy(face), pickle.loads(pickle.dumps(face))):
+        assert again.fingerprint == face.fingerprint
 
 
 def test_a_dataset_has_at_most_45_public_names_and_a_stream_27() -> None:

@@ -50,19 +50,8 @@ def samples(  # noqa: PLR0913 - the options of a case
     jobs: int = 1,
     overwrite: bool = False,
 ) -> Written:
-    made = tokenizing(
-        characters,
-        column="text",
-        engine=None,
-        eos=0,
-        bos=None,
-        dtype=dtype,
-        parts=None,
-        aux=aux,
-        given=None,
-        forager=True,
-        megatron=False,
-    )
+    store = sk.formats.TokenStore(dtype=dtype, align=aux or (), sample_size=size)
+    made = tokenizing(characters, store, column="text", eos=0, given=None)
     asked = AskedTypes(made.dtype, tuple((array.name, array.dtype) for array in made.aligned))
     form = tokens_of(made, asked, idx=False, given={"sample_size": size})
     return write(

@@ -453,7 +453,7 @@ def test_arguments_are_checked(given: dict[str, Any], match: str) -> None:
         ({"type": "fork"}, "type must be 'process' or 'thread'"),
         ({"timeout": 0}, "timeout must be above 0 seconds"),
         ({"timeout": "1"}, "timeout must be a number of seconds"),
-        ({"restart": True}, r"restart must be a number of worker processes, or None for any \(got True\)"),
+        ({"restart": True}, r"restart must be an integer \(got True"),
         ({"restart": -1}, "restart must be at least 0"),
     ],
 )

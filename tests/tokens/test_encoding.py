@@ -22,20 +22,11 @@ if TYPE_CHECKING:
 
 
 def made_of(tokenizer: Any, **changed: Any) -> Tokenizing:
-    arguments: dict[str, Any] = {
-        "column": "text",
-        "engine": None,
-        "eos": None,
-        "bos": None,
-        "dtype": None,
-        "parts": None,
-        "aux": None,
-        "given": None,
-        "forager": False,
-        "megatron": False,
-    }
-    made: Tokenizing = deserialized(serialized(tokenizing(tokenizer, **arguments | changed), way_out=""))
-    return made
+    others: dict[str, Any] = {"column": "text", "eos": None, "given": None}
+    others |= {name: changed.pop(name) for name in tuple(others) if name in changed}
+    made: Tokenizing = tokenizing(tokenizer, sk.formats.TokenStore(**changed), **others)
+    again: Tokenizing = deserialized(serialized(made, way_out=""))
+    return again
 
 
 def plain(text: str) -> list[int]:
@@ -88,7 +79,7 @@ def test_batches_end_at_1000_documents_or_a_million_characters() -> None:
         ({}, "uint16"),
         ({"dtype": "uint32"}, "uint32"),
         ({"dtype": np.int64}, "int64"),
-        ({"megatron": True}, "uint16"),
+        ({"idx": True}, "uint16"),
     ],
 )
 def test_the_dtype_of_a_small_vocabulary(changed: dict[str, Any], dtype: str) -> None:
@@ -103,7 +94,7 @@ def test_the_dtype_is_that_of_the_largest_id_that_can_occur(largest: int, dtype:
     ranks = {bytes([value]): value for value in range(256)}
     encoding = sk_tiktoken("large", ranks, {EOS: largest})
     assert made_of(encoding).dtype == np.dtype(dtype)
-    assert made_of(encoding, megatron=True).dtype == np.dtype(megatron)
+    assert made_of(encoding, idx=True).dtype == np.dtype(megatron)
     if largest > 65_535:
         with pytest.raises(
             sk.errors.InvalidArgument, match="uint16 holds ids up to 65,535, and the vocabulary"
@@ -161,19 +152,19 @@ CHAT = [
 
 @pytest.mark.parametrize("generator", [sk.LossMask(), LossMaskGenerator()], ids=["ours", "forager's"])
 def test_a_loss_mask_has_1_in_the_loss_and_forager_the_other_way(generator: Any) -> None:
-    ours = made_of(byte_encoding(), eos=256, bos=256, aux={"loss_mask": generator}).encode(CHAT)
+    ours = made_of(byte_encoding(), eos=256, bos=256, align={"loss_mask": generator}).encode(CHAT)
     assert ours.lengths.tolist() == [5, 5, 2]
     mask = [0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1]
     assert ours.aligned["loss_mask"].tolist() == mask
     assert ours.aligned["loss_mask"].dtype == np.uint8
-    theirs = made_of(byte_encoding(), eos=256, bos=256, aux={"loss_mask": generator}, forager=True)
+    theirs = made_of(byte_encoding(), eos=256, bos=256, align={"loss_mask": generator}, sample_size=8)
     assert theirs.encode(CHAT).aligned["loss_mask"].tolist() == [1 - value for value in mask]
     assert ours.empty == 1
 
 
 def test_the_masks_of_options() -> None:
     mask = sk.LossMask(masked=["response"], eos=False)  # type: ignore[arg-type]  # lists are kept as tuples
-    made = made_of(byte_encoding(), eos=256, aux={"loss_mask": mask})
+    made = made_of(byte_encoding(), eos=256, align={"loss_mask": mask})
     assert made.encode(CHAT).aligned["loss_mask"].tolist() == [1, 1, 1, 0, 1, 0, 0, 0, 0]
     assert mask.masked == ("response",)
     with pytest.raises(sk.errors.WrongType, match="masked must be a tuple"):
@@ -198,7 +189,7 @@ class Types:
 
 
 def test_parts_of_a_function_and_generators_of_others() -> None:
-    made = made_of(byte_encoding(), parts=parts_of, eos=256, aux={"types": Types(), "m": sk.LossMask()})
+    made = made_of(byte_encoding(), parts=parts_of, eos=256, align={"types": Types(), "m": sk.LossMask()})
     encoded = made.encode([{"q": "q", "a": "ab"}, {"q": "", "a": "c"}])
     assert encoded.aligned["types"].tolist() == [6113, 8097, 8098, -5, 8099, -5]
     assert encoded.aligned["m"].tolist() == [0, 1, 1, 1, 1, 1]
@@ -236,7 +227,7 @@ class Weights:
 
 @pytest.mark.parametrize("bos", [None, 7])
 def test_a_generator_has_the_tokens_of_each_part_and_any_value_for_eos(bos: int | None) -> None:
-    made = made_of(byte_encoding(), parts=parts_of, eos=256, bos=bos, aux={"weights": Weights()})
+    made = made_of(byte_encoding(), parts=parts_of, eos=256, bos=bos, align={"weights": Weights()})
     encoded = made.encode([{"q": "", "a": "ab"}])
     first = [] if bos is None else [3.5]
     assert encoded.aligned["weights"].tolist() == [*first, 48.5, 49.0, 0.25]
@@ -250,7 +241,7 @@ def test_a_value_of_eos_that_does_not_fit_is_refused() -> None:
             return [0] * num_tokens
 
     with pytest.raises(UnfitDocument, match=r"'w' has the value 0\.25, which uint8 cannot hold"):
-        made_of(byte_encoding(), parts=parts_of, eos=256, aux={"w": Wide()}).encode([{"q": "", "a": "b"}])
+        made_of(byte_encoding(), parts=parts_of, eos=256, align={"w": Wide()}).encode([{"q": "", "a": "b"}])
 
 
 def test_a_function_of_the_user_that_fails_is_named_with_the_record() -> None:
@@ -262,7 +253,7 @@ def test_a_function_of_the_user_that_fails_is_named_with_the_record() -> None:
 
     records = [{"q": "", "a": "b"}, {"q": "", "a": "bc"}]
     with pytest.raises(UnfitDocument, match=r"align\['f'\] raised ZeroDivisionError") as caught:
-        made_of(byte_encoding(), parts=parts_of, aux={"f": Failing()}).encode(records)
+        made_of(byte_encoding(), parts=parts_of, align={"f": Failing()}).encode(records)
     assert caught.value.index == 1
     with pytest.raises(UnfitDocument, match="the function parts= raised KeyError: 'a'") as caught:
         made_of(byte_encoding(), parts=parts_of).encode([records[0], {"q": ""}])
@@ -291,7 +282,7 @@ def test_a_generator_that_makes_too_few_values() -> None:
         ) -> list[int]:
             return [1]
 
-    made = made_of(byte_encoding(), aux={"short": Short()})
+    made = made_of(byte_encoding(), align={"short": Short()})
     with pytest.raises(
         UnfitDocument, match=r"align\['short'\] made 1 values for a part of 2 tokens"
     ) as caught:
@@ -312,9 +303,13 @@ def test_a_generator_that_makes_too_few_values() -> None:
         ({"dtype": "no dtype"}, sk.errors.WrongType, "dtype must be one of"),
         ({"dtype": "uint8"}, sk.errors.InvalidArgument, "uint8 holds ids up to 255"),
         ({"parts": 5}, sk.errors.WrongType, "parts must be a function"),
-        ({"aux": [1]}, sk.errors.WrongType, "aux must be a dict"),
-        ({"aux": {"m": 5}}, sk.errors.WrongType, r"aux\['m'\] must have dtype"),
-        ({"aux": {"tokens": sk.LossMask()}}, sk.errors.InvalidArgument, "the name of an array"),
+        ({"align": [1]}, sk.errors.InvalidArgument, r"an identifier as its name.*\(got 1\)"),
+        (
+            {"align": {"m": 5}},
+            sk.errors.WrongType,
+            r"align\['m'\] must be a dtype .* or have dtype, generate",
+        ),
+        ({"align": {"tokens": sk.LossMask()}}, sk.errors.InvalidArgument, "cannot be named 'tokens'"),
         (
             {"tokenizer": words, "eos": 70_000, "dtype": "uint16"},
             sk.errors.InvalidArgument,

@@ -206,7 +206,7 @@ def other_word(option: str | None) -> str:
     return f"Write {found}." if found else ""
 
 
-_VALUES = re.compile(r"(?:\w+=)?sk\.(?:Index|Storage|formats\.\w+)\((?:\.\.\., )?([^()]*)\)")
+_VALUES = re.compile(r"(?:\w+=)?\b(?:sk\.)?(?:Index|Storage|formats\.\w+)\((?:\.\.\., )?([^()]*)\)")
 """A value of ``sk.open``, whose fields may be options."""
 
 _CALL = re.compile(r"sk\.open\(\.\.\., (-[^()]*|\w+=[^()=]*)\)")

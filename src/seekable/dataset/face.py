@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable._other_words import DATASET
+from seekable._other_words import DATASET, no_attribute
 from seekable.nodes.display import explained, preformatted
 from seekable.nodes.graph import check_depth
 
@@ -55,10 +55,7 @@ class Face:
             Raises:
                 AttributeError: there is no such attribute.
             """
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in DATASET:
-                message += f": write {DATASET[name]}"
-            raise AttributeError(message, name=name, obj=self)
+            raise no_attribute(self, name, DATASET)
 
     def _over(self, node: Node) -> Self:
         """Return a dataset over another node."""

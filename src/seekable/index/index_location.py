@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import xxhash
 
-from seekable._arguments import check_workers, checked_count, checked_flag, checked_path, fields_of
+from seekable._arguments import (
+    check_workers,
+    checked_count,
+    checked_flag,
+    checked_path,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import InvalidArgument
 from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.files import cache_folder, has_access
@@ -201,6 +208,7 @@ def _mirrored(index_root: str, root: str) -> str:
     return os.path.join(index_root, root.lstrip(os.sep), INDEX_FOLDER)
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     r"""How the files of a dataset are indexed, and where. Nothing of it enters the fingerprint.

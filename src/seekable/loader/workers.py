@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from seekable._arguments import AT_ONCE, checked_choice, checked_count, checked_seconds
+from seekable._arguments import (
+    AT_ONCE,
+    checked_choice,
+    checked_count,
+    checked_seconds,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import WrongType
 
 __all__ = ["WorkerType", "Workers", "checked_workers"]
@@ -13,6 +20,7 @@ __all__ = ["WorkerType", "Workers", "checked_workers"]
 WorkerType = Literal["process", "thread"]
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, repr=False)
 class Workers:
     """Workers that make the batches of a loader. Neither batches, nor order, nor states depend on them.
@@ -48,15 +56,13 @@ class Workers:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        count = checked_count("count", self.count, least=0, below=AT_ONCE)
-        object.__setattr__(self, "count", count)
-        object.__setattr__(self, "timeout", checked_seconds("timeout", self.timeout))
-        if isinstance(self.restart, bool):
-            message = f"restart must be a number of worker processes, or None for any (got {self.restart!r})"
-            raise WrongType(message)
-        if self.restart is not None:
-            object.__setattr__(self, "restart", checked_count("restart", self.restart, least=0))
-        checked_choice("type", self.type, ("process", "thread"))
+        with fields_of("sk.Workers"):
+            count = checked_count("count", self.count, least=0, below=AT_ONCE)
+            object.__setattr__(self, "count", count)
+            object.__setattr__(self, "timeout", checked_seconds("timeout", self.timeout))
+            if self.restart is not None:
+                object.__setattr__(self, "restart", checked_count("restart", self.restart, least=0))
+            checked_choice("type", self.type, ("process", "thread"))
 
     def __repr__(self) -> str:
         """Show the number, and what differs from the defaults."""

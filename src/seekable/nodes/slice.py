@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s, integer_of
 from seekable.nodes.graph import Router, known_size
 from seekable.nodes.node import Node, OrderNode
@@ -162,8 +162,14 @@ def cut(node: Node, rows: slice) -> Slice:
     """Return a node over the rows of a slice, clamped to the epoch like a list's slice.
 
     Raises:
-        InvalidArgument: the node is endless, and the slice counts from the end or backwards.
+        WrongType: a bound or the step is not an integer.
+        InvalidArgument: the step is 0, or the node is endless and the slice counts from the end or backwards.
     """
+    for each in (rows.start, rows.stop, rows.step):
+        if each is not None and not hasattr(each, "__index__"):
+            raise WrongType(f"the bounds and the step of a slice are integers (got {each!r} in {rows})")
+    if rows.step == 0:
+        raise InvalidArgument(f"the step of a slice is above or below 0 (got {rows})")
     if node.size is not None:
         return sliced(node, range(*rows.indices(node.size)))
     start = 0 if rows.start is None else operator.index(rows.start)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, final
 
-from seekable._arguments import checked_choice, checked_count, fields_of
+from seekable._arguments import (
+    checked_choice,
+    checked_count,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import InvalidArgument
 
 __all__ = ["Packing", "checked_packing"]
 
 
 @final
+@explains_fields
 @dataclass(frozen=True, slots=True)
 class Packing:
     """How ``Dataset.pack`` fills samples with documents, as its ``method``.

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 import msgspec
 import xxhash
 
-from seekable._arguments import checked_choice, checked_count, checked_flag, fields_of
+from seekable._arguments import (
+    checked_choice,
+    checked_count,
+    checked_flag,
+    explains_fields,
+    fields_of,
+)
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -33,6 +39,7 @@ PUBLIC_OPTIONS = frozenset(
 """The names of options whose values are not secret: they may stand in texts and in pickles."""
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Storage:
     """How the files of a dataset are reached. Nothing of it enters the fingerprint or the index.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable._arguments import POSITIONS, checked_choice, checked_count, checked_flag, checked_seed
 from seekable._lazy import lazy
+from seekable._other_words import STREAM, no_attribute
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.display import listed, preformatted
 from seekable.nodes.node import HoldsNode, node_of
@@ -61,6 +62,16 @@ class Stream(WriteMethods):
 
     stage: Stage
     """The last stage of the graph."""
+
+    if not TYPE_CHECKING:  # Type checkers know that other names are not there.
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an error that names what other libraries call otherwise; it is called for no other name.
+
+            Raises:
+                AttributeError: there is no such attribute.
+            """
+            raise no_attribute(self, name, STREAM)
 
     def __iter__(self) -> StreamIterator:
         """Return a new iterator, which stands before the first item."""

@@ -7,7 +7,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
-from seekable._arguments import checked_flag, checked_word, fields_of
+from seekable._arguments import (
+    checked_flag,
+    checked_word,
+    explains_fields,
+    fields_of,
+)
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
@@ -60,6 +65,7 @@ _ITEMS = re.compile("[, ]")
 _TABLES_OF_UTTERANCES = ("segments", "spk2utt", "text", "utt2spk")
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kaldi(Format):
     """Scripts, archives and data directories of Kaldi.

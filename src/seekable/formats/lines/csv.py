@@ -15,7 +15,7 @@ import io
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -239,8 +239,7 @@ class CsvScanner:
                     message = (
                         f"{path!r} has one column, {names[0]!r}, if {dialect.delimiter!r} stands between "
                         f"columns; it looks as if {delimiter!r} did: say "
-                        f"sk.formats.Csv(delimiter={delimiter!r}), on the command line --format "
-                        f"{replace(dialect, delimiter=delimiter).name}; or rename the column if it is but one"
+                        f"sk.formats.Csv(delimiter={delimiter!r}), or rename the column if it is but one"
                     )
                     raise UnsupportedFormat(message)
         if twice := _named_twice(names):
@@ -305,8 +304,7 @@ def _doubt_of(lines: Sequence[str], columns: int, dialect: Dialect) -> str:
     return (
         f"a quote opens a field that goes over {len(lines)} lines, and one of them has as many fields as the "
         f"header: say sk.formats.Csv(quote='') if quotes are characters like others in this file, or "
-        f"quote={dialect.quote!r} if they do quote (on the command line --format "
-        f"{replace(dialect, quote='').name} or {replace(dialect, is_sure=True).name})"
+        f"sk.formats.Csv(quote={dialect.quote!r}) if they do quote"
     )
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from seekable._arguments import checked_text, fields_of
+from seekable._arguments import (
+    checked_text,
+    explains_fields,
+    fields_of,
+)
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.csv import CsvScanner, Dialect, checked_dialect, dialect_of
 from seekable.formats.lines.line_source import Lines
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Csv"]
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csv(Lines):
     r"""CSV and TSV, whose records are dicts of str by the names of the first line.

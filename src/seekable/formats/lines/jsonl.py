@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seekable._arguments import checked_text, fields_of
+from seekable._arguments import (
+    checked_text,
+    explains_fields,
+    fields_of,
+)
 from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import CorruptRecord, UnsupportedFormat
@@ -47,6 +51,7 @@ _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jsonl(Lines):
     r"""JSON lines.

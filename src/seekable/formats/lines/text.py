@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from seekable._arguments import checked_text, fields_of
+from seekable._arguments import (
+    checked_text,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
 from seekable.formats.contract import Claim, check_partitions
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import ByteSource
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Lines):
     r"""Lines of text, each a str; by ``txt:PATH:COLUMN`` each a dict of one column.

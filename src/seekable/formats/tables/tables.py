@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_flag, checked_word, fields_of, repeated
+from seekable._arguments import (
+    checked_flag,
+    checked_word,
+    explains_fields,
+    fields_of,
+    repeated,
+)
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
@@ -253,6 +259,7 @@ class TableSource(FilesLeaf):
         return [self.files.shown_path(file) for file in firsts.tolist()]
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables(Format):
     """Parquet and Arrow.

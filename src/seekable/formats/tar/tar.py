@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from seekable._arguments import checked_flag, checked_word, fields_of
+from seekable._arguments import (
+    checked_flag,
+    checked_word,
+    explains_fields,
+    fields_of,
+)
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, SeekableError, TarWarning, WrongType
 from seekable.formats.classify import format_of_spec
@@ -44,6 +49,7 @@ class _Sides(NamedTuple):
     is_given: bool
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tar(Format):
     """Tar files of samples as in WebDataset; also the sides of sibling archives.

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from seekable._arguments import checked_count, fields_of
+from seekable._arguments import (
+    checked_count,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Tokens"]
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens(Format):
     """Files of token ids; those that say their types and documents need no options.

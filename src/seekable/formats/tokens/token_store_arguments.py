@@ -25,11 +25,11 @@ from seekable.formats.tokens.tokenizing.encoding import (
 )
 from seekable.formats.tokens.tokenizing.engine import id_lists, token_dtype
 from seekable.formats.tokens.tokenizing.engines import engine_of
-from seekable.formats.tokens.tokenizing.parts import checked_generators, checked_name, is_mask, marks_left_out
+from seekable.formats.tokens.tokenizing.parts import is_mask, marks_left_out
 from seekable.writing.pipeline_code import origin_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import DTypeLike
 
@@ -43,36 +43,24 @@ _TOKENS = "tokens"
 """The name of the ids in records."""
 
 
-def tokenizing(  # noqa: PLR0913 - the arguments of the public functions
+def tokenizing(
     tokenizer: Any,
+    how: TokenStore,
     *,
     column: str,
-    engine: str | None,
     eos: str | int | None,
-    bos: str | int | None,
-    dtype: DTypeLike | None,
-    parts: Callable[[Any], Any] | None,
-    aux: Mapping[str, AuxGenerator] | None,
     given: Mapping[str, DTypeLike] | None,
-    forager: bool,
-    megatron: bool,
 ) -> Tokenizing:
     """Return what makes tokens of records.
 
     Args:
         tokenizer: see `engine_of`; None where the column holds ids.
+        how: the options of the store. With ``sample_size`` masks are as data-forager has them: 1 = left out
+            of the loss. With ``idx`` dtypes are those that Megatron would choose.
         column: the column of the texts, or of the ids.
-        engine: the package that makes the ids; None for the package of the tokenizer.
         eos: the token after each document, None for none.
-        bos: the token before each document, None for none.
-        dtype: the dtype of the ids; None for the smallest that holds the vocabulary.
-        parts: a function of a record that returns its parts; None for its column "parts" if ``aux`` is given,
-            else for the text of ``column``.
-        aux: the generators of the arrays beside the tokens, by name.
         given: the dtypes of the arrays that stand beside ids already, by name; with ``parts``, that function
             returns dicts with the ids under "tokens" and with these arrays. None where texts are tokenized.
-        forager: True for masks as data-forager has them: 1 = left out of the loss.
-        megatron: True for the dtypes that Megatron would choose.
 
     Raises:
         WrongType, InvalidArgument, DataNotFound, AccessDenied, MissingDependency: an argument is wrong.
@@ -80,23 +68,23 @@ def tokenizing(  # noqa: PLR0913 - the arguments of the public functions
     if not isinstance(column, str):
         message = f"column must be the name of a column (got {column!r})"
         raise WrongType(message)
-    if parts is not None and not callable(parts):
-        message = f"parts must be a function of a record (got {parts!r})"
-        raise WrongType(message)
-    made = _engine_given(tokenizer, engine, ids_are_given=given is not None)
+    parts = how.parts
+    made = _engine_given(tokenizer, how.engine, ids_are_given=given is not None)
     documents: DocumentTexts
     aligned: list[AlignedArray]
     if given is not None:
-        aligned = [GivenValues(name, np.dtype(given[name])) for name in sorted(map(checked_name, given))]
+        for name in given:  # A function of the user may have returned any.
+            check_array_name(name)
+        aligned = [GivenValues(name, np.dtype(given[name])) for name in sorted(given)]
         names = tuple(array.name for array in aligned)
         documents = IdColumn(column if parts is None else _TOKENS, names, parts)
     else:
-        generators = checked_generators(aux or {})
+        generators, forager = how.generators, how.sample_size is not None
         aligned = [_of_parts(name, generators[name], forager=forager) for name in sorted(generators)]
         documents = TextColumn(column) if parts is None and not generators else PartTexts(parts)
-    after, before = _end(made, eos, "eos"), _end(made, bos, "bos")
+    after, before = _end(made, eos, "eos"), _end(made, how.bos, "bos")
     made = made.keeping_as_text(tuple(number for number in (after, before) if number is not None))
-    chosen = token_dtype(dtype, made, megatron=megatron)
+    chosen = token_dtype(how.dtype, made, megatron=how.idx)
     for number in (after, before):
         if number is not None and number > np.iinfo(chosen).max:
             message = f"the id {number} of eos= or bos= does not fit {chosen.name}: give a larger dtype="
@@ -150,19 +138,7 @@ def tokens(
         given = {name: chosen or np.uint8 for name, chosen in columns.items()}
     else:
         column, given = "text" if column is None else column, None
-    made = tokenizing(
-        tokenizer,
-        column=column,
-        engine=how.engine,
-        eos=eos,
-        bos=how.bos,
-        dtype=how.dtype,
-        parts=None,
-        aux=None,
-        given=given,
-        forager=False,
-        megatron=how.idx,
-    )
+    made = tokenizing(tokenizer, how, column=column, eos=eos, given=given)
     form = tokens_of(
         made,
         AskedTypes(None if how.dtype is None else made.dtype, tuple(sorted(columns.items()))),

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._arguments import checked_choice, checked_count, checked_flag, checked_function, fields_of
+from seekable._arguments import (
+    checked_choice,
+    checked_count,
+    checked_flag,
+    checked_function,
+    explains_fields,
+    fields_of,
+)
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.tokenizing.engine import ENGINES, checked_token_dtype
@@ -27,6 +34,7 @@ _SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp
 
 
 @final
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenStore:
     """How a token store is made, beyond its tokenizer, its column and the token that ends documents.

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from seekable._arguments import checked_count, checked_flag, fields_of
-from seekable.errors import InvalidArgument, WrongType
+from seekable._arguments import (
+    checked_count,
+    checked_flag,
+    explains_fields,
+    fields_of,
+)
+from seekable.errors import WrongType
 from seekable.state.functions import module_name
 
 __all__ = [
     "AuxGenerator",
     "LossMask",
     "Part",
-    "checked_generators",
-    "checked_name",
     "described_generator",
     "is_mask",
     "marks_left_out",
@@ -59,6 +62,7 @@ class AuxGenerator(Protocol):
         ...
 
 
+@explains_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossMask:
     """Makes a mask of the tokens that the loss is taken of: 1 = in the loss, 0 = left out.
@@ -106,39 +110,6 @@ class LossMask:
     def generate_for_eos(self) -> int:
         """Return 1 if the token that ends a document is in the loss, else 0."""
         return int(self.eos)
-
-
-def checked_generators(aux: object) -> dict[str, AuxGenerator]:
-    """Return the generators of the argument ``aux=`` by the names of their arrays.
-
-    Raises:
-        WrongType: it is no dict of generators.
-        InvalidArgument: a name cannot be part of a file name.
-    """
-    if not isinstance(aux, Mapping):
-        message = f"aux must be a dict of generators, such as {{'loss_mask': sk.LossMask()}} (got {aux!r})"
-        raise WrongType(message)
-    for name, generator in aux.items():
-        checked_name(name)
-        if not isinstance(generator, AuxGenerator):
-            message = (
-                f"aux[{name!r}] must have dtype, generate() and generate_for_eos(), as sk.LossMask() has "
-                f"(got {generator!r})"
-            )
-            raise WrongType(message)
-    return dict(aux)
-
-
-def checked_name(name: object) -> str:
-    """Return the name of an array beside the tokens, which becomes part of file names.
-
-    Raises:
-        InvalidArgument: it is no identifier, or the name of the tokens themselves.
-    """
-    if not isinstance(name, str) or not name.isidentifier() or name == "tokens":
-        message = f"the name of an array beside the tokens must be an identifier, not 'tokens' (got {name!r})"
-        raise InvalidArgument(message)
-    return name
 
 
 def described_generator(generator: AuxGenerator) -> dict[str, Any]:

@@ -168,19 +168,7 @@ def _form(
 ) -> tuple[TokenStoreFormat, Node]:
     """Return the format of the store, and the dataset for a reader of the columns of texts alone."""
     given = _arrays_of(how, node)
-    made = tokenizing(
-        tokenizer,
-        column=column,
-        engine=how.engine,
-        eos=eos,
-        bos=how.bos,
-        dtype=how.dtype,
-        parts=how.parts,
-        aux=how.generators,
-        given=given,
-        forager=how.sample_size is not None,
-        megatron=how.idx,
-    )
+    made = tokenizing(tokenizer, how, column=column, eos=eos, given=given)
     asked = AskedTypes(
         None if how.dtype is None else made.dtype,
         tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
