@@ -464,7 +464,9 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
             if len(given) > most:
                 named = f": give the others by name, such as {known[most]}=" if known[most:] else ""
                 message = f"{shown}() takes {most} argument{'s' * (most != 1)} by position (got {len(given)})"
-                raise WrongType(message + (f"{named}{given[most]!r:.40}" if named else ""))
+                # Other values than numbers may be secrets.
+                value = repr(given[most]) if isinstance(given[most], int) else "..."
+                raise WrongType(message + (f"{named}{value}" if named else ""))
             lacking = [f"{name}=" for at, name in needed if name not in kwargs and at >= len(given)]
             if lacking:
                 raise WrongType(f"{shown}() needs {' and '.join(lacking)}")

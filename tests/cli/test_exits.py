@@ -161,6 +161,8 @@ def test_messages_name_the_options_of_the_command_that_runs() -> None:
         ("say format=sk.formats.Kaldi(holder='token'), or", ["get"], "say --set holder=token, or"),
         ("sk.open(..., storage=sk.Storage(refresh=False)) lists", ["head"], "--storage refresh=false lists"),
         ("with sk.Index(allow='a', folder=...):", ["head"], "with --index allow=a --index folder=VALUE:"),
+        ("say sk.formats.Csv(delimiter=';'), or", ["head"], "say --set 'delimiter=;', or"),
+        ("say sk.formats.Csv(delimiter='\\t'), or", ["head"], r"say --set 'delimiter=\t', or"),
         ("or seed=3, `key=`", ["sample"], "or --seed 3, `key=`"),
     ):
         assert in_options(told, command, arguments) == options

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -123,3 +125,12 @@ def test_output_that_cannot_be_written_is_a_failure(corpus: Corpus) -> None:
         done = warm.run(["head", str(corpus.folder)], environment=environment(), stdout=full.fileno())
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
     assert b"No space left" in done.stderr
+
+
+@pytest.mark.parametrize(("delimiter", "given"), [(";", ";"), ("\t", r"\t"), ("\x01", r"\x01")])
+def test_what_a_message_says_of_a_delimiter_can_be_typed(tmp_path: Path, delimiter: str, given: str) -> None:
+    (tmp_path / "a.csv").write_text(f"a{delimiter}b\n1{delimiter}2\n", encoding="utf-8")
+    done = run("head", "a.csv", "--json", cwd=tmp_path)
+    (told,) = re.findall(r"say (--set '[^']*')", json.loads(done.stderr)["error"]["message"])
+    assert shlex.split(told) == ["--set", f"delimiter={given}"]
+    assert documents("head", "a.csv", *shlex.split(told), cwd=tmp_path)[0]["record"] == {"a": "1", "b": "2"}

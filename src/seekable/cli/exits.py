@@ -217,8 +217,11 @@ _GIVEN = re.compile(r"format=\w+\(\.\.\.\)")
 
 _PAIR = r"([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?"
 _ONLY_PAIRS = re.compile(rf"{_PAIR}(?:, {_PAIR})*")
-_ARGUMENT = re.compile(rf"(?<!--index )(?<!--set )(?<!--storage )(?<![\w.=-]){_PAIR}(?=[\s,.;:)`]|$)")
+_ARGUMENT = re.compile(rf"(?<!--index )(?<!--set )(?<!--storage )(?<![\w.='-]){_PAIR}(?=[\s,.;:)`]|$)")
 _OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
+_PLAIN = re.compile(r"[\w./:-]*")
+"""A value that needs no quotes in a shell."""
+
 _KEPT = re.compile(r"((?:\w+=)?sk\.(?:Index|Storage|formats\.\w+)\([^()]*\))")
 """A value of ``sk.open`` that no options say."""
 
@@ -254,10 +257,11 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
             return option
         if True in names and value not in {None, "True", "False"}:
             return f"{names[True]} {_bare(value)}"
-        pair = ((by, fields[name]) for by, fields in _FIELDS.items() if by in options and name in fields)
-        by, field = next(pair, ("", ""))
+        found = ((by, fields[name]) for by, fields in _FIELDS.items() if by in options and name in fields)
+        by, field = next(found, ("", ""))
         said = "" if value is None else value.lower() if value in {"True", "False"} else _bare(value)
-        return f"--{by} {field}={said}" if by else None
+        pair = f"{field}={said}" if _PLAIN.fullmatch(said) else f"'{field}={said}'"
+        return f"--{by} {pair}" if by else None
 
     def unwrapped(found: re.Match[str]) -> str:
         pairs = re.findall(_PAIR, found[1]) if _ONLY_PAIRS.fullmatch(found[1]) else []

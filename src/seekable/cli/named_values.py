@@ -19,6 +19,8 @@ ELSEWHERE = frozenset({"executor", "filesystem", "jobs", "options", "publish"})
 _STORAGE = "--storage"
 _BOOLS = {"true": True, "false": False}
 _NUMBER = re.compile(r"-?\d+")
+_ESCAPED = re.compile(r"\\(?:t|x[0-9a-fA-F]{2})")
+"""A character that is hard to type in a shell, as Python writes it."""
 
 
 def pairs_in(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -118,6 +120,8 @@ def _value(name: str, text: str, kind: str) -> Any:
             raise InvalidArgument(f"{name} takes a number (got {text!r})") from None
     if "bool" in words:
         raise InvalidArgument(f"{name} takes true or false (got {text!r})")
+    if _ESCAPED.fullmatch(text):
+        return "\t" if text == "\\t" else chr(int(f"0{text[1:]}", 0))
     return text
 
 
