@@ -651,3 +651,23 @@ def test_a_damaged_pipeline_file_is_refused(tmp_path: Path, old: str, new: str) 
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(sk.errors.CorruptState, match=r"nodes\[1\] \(pack\)"):
         sk.load_pipeline(path, sequences={"builtins.list": corpus([5, 9, 2])})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"method": "best_fit"},
+        {"method": sk.Packing("best_fit", most=2, long="drop", pad=9)},
+        {"method": sk.Packing(order="exchange", positions="document"), "labels": "within"},
+        {"fim": sk.Fim(0.5, 1, 2, 3), "next_token": True},
+    ],
+)
+def test_what_is_shown_can_be_typed(arguments: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_text("".join(f'{{"ids": {list(range(1, 2 + row % 7))}}}\n' for row in range(40)))
+    samples = sk.open(path).pack(8, seed=7, key="ids", **arguments)
+    call = repr(samples).partition(": ")[2].removesuffix(">")
+    again = eval(call, {"open": sk.open, "sk": sk, "Fim": sk.Fim})
+    assert again.fingerprint == samples.fingerprint
+    samples.save(tmp_path / "p.json")
+    assert sk.load_pipeline(tmp_path / "p.json").fingerprint == samples.fingerprint

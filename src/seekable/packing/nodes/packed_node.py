@@ -261,10 +261,34 @@ class PackNode(PackedNode):
 
     def call(self) -> str:
         """Return the call of ``pack``, with the arguments that are not the default ones."""
+        given = self._given()
+        how = {
+            name: given.pop(name)
+            for name in ("order", "most", "long", "samples", "positions", "pad")
+            if name in given
+        }
+        method = given.pop("method", None)
+        texts = [f"{self.cut.length}, seed={self.cut.seed}"]
+        if how:
+            texts.append(
+                f"method=sk.Packing({', '.join([*([repr(method)] if method else []), *_named(how)])})"
+            )
+        elif method is not None:
+            texts.append(f"method={method!r}")
+        if self.form.key not in {None, TOKENS}:
+            texts.append(f"key={self.form.key!r}")
+        return f"pack({', '.join([*texts, *_named(given)])})"
+
+    def saved_form(self, children: Sequence[str]) -> str:
+        """Return the call with all arguments beside each other, as pipeline files have it."""
+        texts = [f"{self.cut.length}, seed={self.cut.seed}", *_named(self._given())]
+        return f"{children[0]}.pack({', '.join(texts)})"
+
+    def _given(self) -> dict[str, Any]:
+        """Return the arguments that are not the default ones, beside length, seed and key."""
         cut, form = self.cut, self.form
-        given = [f"{cut.length}, seed={cut.seed}"]
         usual = usual_order(self.child.size or 0) if cut.method == "concat" else None
-        shown = {
+        arguments = {
             "method": (cut.method, "concat"),
             "order": (cut.order, usual),
             "most": (cut.most, None),
@@ -277,9 +301,11 @@ class PackNode(PackedNode):
             "positions": (form.positions, "piece"),
             "pad": (form.pad, 0),
         }
-        # The text stands in pipeline files, which keep their bytes: what is in sk.Packing stands beside it.
-        given += [f"{name}={value!r}" for name, (value, default) in shown.items() if value != default]
-        return f"pack({', '.join(given)})"
+        return {name: value for name, (value, default) in arguments.items() if value != default}
+
+
+def _named(arguments: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in arguments.items()]
 
 
 @final
