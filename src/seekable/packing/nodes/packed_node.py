@@ -247,6 +247,10 @@ def _shown(fact: float | str) -> str:
     return fact if isinstance(fact, str) else f"{fact:,}" if isinstance(fact, int) else f"{fact:.4g}"
 
 
+_OF_PACKING = frozenset({"long", "most", "order", "pad", "positions", "samples"})
+"""The arguments that ``sk.Packing`` holds."""
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class PackNode(PackedNode):
@@ -262,11 +266,8 @@ class PackNode(PackedNode):
     def call(self) -> str:
         """Return the call of ``pack``, with the arguments that are not the default ones."""
         given = self._given()
-        how = {
-            name: given.pop(name)
-            for name in ("order", "most", "long", "samples", "positions", "pad")
-            if name in given
-        }
+        how = {name: value for name, value in given.items() if name in _OF_PACKING}
+        given = {name: value for name, value in given.items() if name not in _OF_PACKING}
         method = given.pop("method", None)
         texts = [f"{self.cut.length}, seed={self.cut.seed}"]
         if how:
