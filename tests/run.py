@@ -34,6 +34,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BUDGET = ROOT / "tests" / "budget.toml"
 
 MOST_PROCESSES = 8
+REST = 0.1
+"""The share of all tests that is left to the process that ends first: what files take is known roughly."""
+
+WORTH_A_REST = 100
+"""Seconds of tests from which on a rest is worth what it takes to start one more process."""
+
 QUICK_FILE_SECONDS = 0.3
 """What a file is taken to need that is not in the budget: it lists those that need a second or more."""
 
@@ -135,7 +141,7 @@ def shares(files: Sequence[str], count: int, seconds: dict[str, float]) -> list[
     """Share files out to processes so that these end about together, and return the files of each.
 
     What must be in one process is one unit; the unit that takes longest is given away first, always to the
-    process that has the least. Pure.
+    process that has the least. Of many tests a last, smaller part is a rest for whoever ends first. Pure.
 
     Args:
         files: test files.
@@ -149,7 +155,11 @@ def shares(files: Sequence[str], count: int, seconds: dict[str, float]) -> list[
     weights = {
         unit: sum(seconds.get(file, QUICK_FILE_SECONDS) for file in some) for unit, some in units.items()
     }
-    loads, parts = [0.0] * count, [list[str]() for _ in range(count)]
+    total = sum(weights.values())
+    loads = [0.0] * count
+    if count > 1 and total >= WORTH_A_REST:
+        loads.append(total * (1 - REST) / count - total * REST)
+    parts = [list[str]() for _ in loads]
     for unit in sorted(units, key=lambda unit: (-weights[unit], unit)):
         least = loads.index(min(loads))
         loads[least] += weights[unit]

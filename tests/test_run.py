@@ -84,6 +84,12 @@ def test_what_shares_a_server_shares_a_process_and_processes_end_together() -> N
         assert all(parts)
 
 
+def test_of_many_tests_a_rest_is_left_to_the_process_that_ends_first() -> None:
+    long = {f"tests/{number}.py": 1.0 for number in range(200)}
+    assert [len(part) for part in run.shares([*long], 2, long)] == [90, 90, 20]
+    assert [len(part) for part in run.shares([*long], 1, long)] == [200]
+
+
 def test_all_files_are_run_by_make_test_and_by_make_nightly() -> None:
     everything = run.test_files(["tests"])
     assert "tests/test_run.py" in everything
