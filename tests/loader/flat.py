@@ -10,7 +10,10 @@ import seekable as sk
 if TYPE_CHECKING:
     from seekable.loader.steps import End
 
-__all__ = ["Flat", "batches_of", "shuffled"]
+__all__ = ["Flat", "Sizes", "batches_of", "shuffled"]
+
+Sizes = int | list[tuple[int, int]]
+"""The records of a batch; or pairs of a step and the records from there on."""
 
 AHEAD = 20
 """Batches of an endless dataset that the model looks ahead."""
@@ -25,7 +28,7 @@ class Flat:
     """The model: all epochs of a run are one list, and ``at`` says how much of it was delivered."""
 
     dataset: sk.Dataset
-    batch: int
+    batch: Sizes
     end: End
     epochs: int
     limit: int | None
@@ -43,22 +46,36 @@ class Flat:
 
     def run(self) -> list[Any]:
         if self.is_endless:
-            return list(self.dataset.take(self.at + AHEAD * self.batch))
+            return list(self.dataset.take(self.at + sum(self.sizes(AHEAD))))
         epochs = range(self.epoch, self.epoch + self.epochs)
         for epoch in epochs:
             if epoch not in self.read:
                 self.read[epoch] = list(self.dataset.epoch(epoch))
         return [record for epoch in epochs for record in self.read[epoch]]
 
+    def sizes(self, batches: int) -> list[int]:
+        """Return the sizes of the next batches, step by step."""
+        if isinstance(self.batch, int):
+            return [self.batch] * batches
+        return [
+            [size for start, size in self.batch if start <= step][-1]
+            for step in range(self.step, self.step + batches)
+        ]
+
     def left(self) -> list[list[Any]]:
-        run = self.run()
-        batches = [run[at : at + self.batch] for at in range(self.at, len(run), self.batch)]
-        if batches and len(batches[-1]) < self.batch:
-            if self.end == "drop" or self.is_endless:
-                batches.pop()
-            elif self.end == "pad":
-                while len(batches[-1]) < self.batch:
-                    batches[-1] += run[: self.batch - len(batches[-1])]
+        run, at = self.run(), self.at
+        batches: list[list[Any]] = []
+        for size in self.sizes(len(run)):
+            if at >= len(run):
+                break
+            batches.append(run[at : at + size])
+            at += size
+            if len(batches[-1]) < size:
+                if self.end == "drop" or self.is_endless:
+                    batches.pop()
+                elif self.end == "pad":
+                    while len(batches[-1]) < size:
+                        batches[-1] += run[: size - len(batches[-1])]
         return batches if self.limit is None else batches[: max(0, self.began + self.limit - self.step)]
 
     def take(self) -> list[Any] | None:
@@ -74,7 +91,7 @@ class Flat:
 
     def forward(self, batches: int) -> None:
         batches = min(batches, len(self.left()))
-        self.at = self.at + batches * self.batch
+        self.at = self.at + sum(self.sizes(batches))
         if not self.is_endless:
             self.at = min(self.at, len(self.run()))
         self.step += batches
@@ -92,7 +109,7 @@ class Flat:
 
 
 def batches_of(
-    dataset: sk.Dataset, batch: int, *, end: End = "short", epochs: int = 1, runs: int = 1
+    dataset: sk.Dataset, batch: Sizes, *, end: End = "short", epochs: int = 1, runs: int = 1
 ) -> list[list[Any]]:
     """Return the batches of some runs."""
     model = Flat(dataset, batch, end, epochs, None)

@@ -91,7 +91,7 @@ def check_goes_on_exactly(dataset: sk.Dataset, loaders: list[sk.Loader], random:
     """A state, also one that goes on by rows, is resumed exactly, and gives the same state."""
     states = [loader.state_dict() for loader in loaders]
     assert all(state == states[0] for state in states)
-    batch = loaders[0]._progress.steps.batch // len(loaders)
+    batch = loaders[0].global_batch_size // len(loaders)
     steps, first, second = random.randint(0, 12), *(loaders_of(dataset, len(loaders), batch) for _ in "ab")
     for loader in first:
         loader.load_state_dict(through_json(states[0]))

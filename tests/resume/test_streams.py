@@ -71,7 +71,7 @@ def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int
 def check_goes_on_exactly(made: sk.Stream | sk.Dataset, loader: sk.Loader, random: Random) -> None:
     """A state, also one that goes on by rows, is resumed exactly; passes have other numbers then."""
     state = loader.state_dict()
-    batch, steps = loader._progress.steps.batch, random.randint(0, 8)
+    batch, steps = loader.global_batch_size, random.randint(0, 8)
 
     def twin(state: dict[str, Any]) -> sk.Loader:
         made_again = sk.Loader(made, batch_size=batch, collate=list, prefetch=0)

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand
 
 from seekable.cli.exits import EXIT_CODES
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,7 +129,12 @@ class RunOptions:
         int | None, option("--batch-size", "N", "Records in a batch of one rank.", least=1)
     ] = None
     global_batch_size: Annotated[
-        int | None, option("--global-batch-size", "N", "Records in a batch over all ranks.", least=1)
+        str | None,
+        option(
+            "--global-batch-size",
+            "N",
+            "Records in a batch over all ranks; 0:256,1000:512 where step 1,000 and later have 512.",
+        ),
     ] = None
     epochs: Annotated[int | None, option("--epochs", "N", "Epochs of a run; else 1.", least=1)] = None
     state: Annotated[str | None, option("--state", "PATH", "A state to load into the function's loader.")] = (
@@ -146,7 +152,7 @@ class RunOptions:
         """The arguments of ``Loader`` by name; None for those that were left out."""
         return {
             "batch_size": self.batch_size,
-            "global_batch_size": self.global_batch_size,
+            "global_batch_size": _sizes(self.global_batch_size),
             "world_size": self.world_size,
             "epochs": self.epochs,
         }
@@ -155,6 +161,29 @@ class RunOptions:
     def place(self) -> dict[str, Any]:
         """The state to load, and the folders of the files: arguments of ``pipeline_of``."""
         return {"state": self.state, "roots": self.root or []}
+
+
+def _sizes(text: str | None) -> int | list[tuple[int, int]] | None:
+    """Return the records of a batch, or pairs of a step and the records from there on.
+
+    Raises:
+        InvalidArgument: the text is neither a number nor such pairs.
+
+    Example:
+        >>> _sizes("256"), _sizes("0:256,1000:512")
+        (256, [(0, 256), (1000, 512)])
+    """
+    if text is None:
+        return None
+    numbers = [part.split(":") for part in text.split(",")]
+    if all(number.strip().isdecimal() for pair in numbers for number in pair):
+        if len(numbers) == 1 and len(numbers[0]) == 1:
+            return int(text)
+        if all(len(pair) == 2 for pair in numbers):  # noqa: PLR2004 - a pair
+            return [(int(step), int(size)) for step, size in numbers]
+    raise InvalidArgument(
+        f"--global-batch-size takes a number, or STEP:NUMBER pairs such as 0:256,1000:512 (got {text!r:.100})"
+    )
 
 
 _KEEP_LINES = "\b"

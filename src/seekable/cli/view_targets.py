@@ -306,7 +306,7 @@ class Plot:
         return figures.lengths_figure(self._name, found)
 
     def _schedule(self, loader: Loader) -> Figure:
-        weights = schedule(node_of(loader.dataset), batch=loader.global_batch_size)
+        weights = schedule(loader)
         stop = self.options.stop
         if stop is None:
             stop = max(self._stop(loader), weights.steps[-1] * 5 // 4)

@@ -11,6 +11,7 @@ from seekable.errors import InvalidArgument, MissingDependency, StoppedIterator,
 from seekable.integrations.sampler_runs import MOVED, RunIterator, SamplerRuns
 from seekable.loader.arguments import checked_rank, checked_resume, checked_steps
 from seekable.loader.loader import Loader
+from seekable.loader.summary import sizes_in_words
 from seekable.state.document import has_row_offsets
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.stream import Stream
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch.utils.data import DataLoader
 
-    from seekable.loader.arguments import Resume
+    from seekable.loader.arguments import BatchSizes, Resume
     from seekable.loader.steps import End
 
 __all__ = ["BatchSampler", "IterableDataset"]
@@ -50,7 +51,8 @@ class BatchSampler(Sampler[list[int]]):
         dataset: the one that the DataLoader reads; order and epochs are its own.
         batch_size: records in a batch, while there is one rank. With None single positions come, for
             ``DataLoader(ds, sampler=..., batch_size=None)``.
-        global_batch_size: records in a batch over all ranks; a multiple of ``world_size``.
+        global_batch_size: records in a batch over all ranks; a multiple of ``world_size``; or pairs
+            ``(step, size)``, as of ``sk.Loader``.
         rank: the number of this process among ``world_size``, from 0.
         world_size: the number of processes that share the batches.
         end: the last batch of a run is ``"short"``, is left out (``"drop"``), or is filled from the start of
@@ -84,7 +86,7 @@ class BatchSampler(Sampler[list[int]]):
         dataset: Dataset,
         *,
         batch_size: int | None = 1,
-        global_batch_size: int | None = None,
+        global_batch_size: BatchSizes | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         end: End = "short",
@@ -138,8 +140,11 @@ class BatchSampler(Sampler[list[int]]):
 
     @property
     def batch_size(self) -> int | None:
-        """Records in a batch of this rank; None for single positions."""
-        return None if self._is_single else self._steps.batch // self._steps.world_size
+        """Records in a batch of this rank; None for single positions.
+
+        Where it follows the step, it is that of the first batch of the present iterator.
+        """
+        return self._loader.batch_size
 
     @property
     def drop_last(self) -> bool:
@@ -299,7 +304,7 @@ class BatchSampler(Sampler[list[int]]):
         """Show the batches and the dataset."""
         steps = self._steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        return f"<BatchSampler of batches of {steps.batch}{ranks}, of {self.dataset!r}>"
+        return f"<BatchSampler of batches of {sizes_in_words(steps)}{ranks}, of {self.dataset!r}>"
 
     def _counted(self, batches: Iterator[Any], generation: int) -> Iterator[Any]:
         """Yield batches, and count each as delivered while the sampler is in the generation of their run."""

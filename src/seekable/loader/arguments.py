@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Literal, cast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from seekable._arguments import AT_ONCE, checked_choice, checked_count
 from seekable._lazy import lazy
@@ -14,11 +15,16 @@ from seekable.loader.steps import End, Steps
 from seekable.nodes.node import node_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.loader import ramp as ramps
     from seekable.stream import stream as streams
 else:
+    ramps = lazy("seekable.loader.ramp")
     streams = lazy("seekable.stream.stream")
 
 __all__ = [
+    "BatchSizes",
     "Resume",
     "checked_batch",
     "checked_epochs",
@@ -33,6 +39,9 @@ __all__ = [
 Resume = Literal["exact", "rows"]
 """The way to go on from a state: record for record, or source by source."""
 
+BatchSizes: TypeAlias = "int | Sequence[tuple[int, int]]"
+"""The records of a batch over all ranks: one number, or pairs of a step and the number from there on."""
+
 _ENDS = ("short", "drop", "pad")
 _BATCH = 1 << 31
 """Batches are smaller: the positions of all that are planned together are 64-bit integers."""
@@ -42,7 +51,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     pipeline: Dataset | streams.Stream,
     *,
     batch_size: int | None,
-    global_batch_size: int | None,
+    global_batch_size: BatchSizes | None,
     rank: int | None,
     world_size: int | None,
     end: End,
@@ -114,21 +123,27 @@ def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
     return 1 if epochs is None else checked_count("epochs", epochs, least=1)
 
 
-def checked_batch(batch_size: int | None, global_batch_size: int | None, world_size: int) -> int:
+def checked_batch(
+    batch_size: int | None, global_batch_size: BatchSizes | None, world_size: int
+) -> int | ramps.Ramp:
     """Return the records of a batch over all ranks.
 
     Raises:
         InvalidArgument: the batch is not a multiple of the ranks; or there are several ranks, and it was not
-            given as ``global_batch_size``.
+            given as ``global_batch_size``; or the steps of a ramp do not ascend from 0.
+        WrongType: a size, or a step of a ramp, is not an integer.
     """
     if global_batch_size is not None:
-        batch = checked_count("global_batch_size", global_batch_size, least=1, below=_BATCH)
-        if batch % world_size:
-            message = f"global_batch_size must be a multiple of world_size={world_size} (got {batch})"
-            raise InvalidArgument(message)
-        return batch
+        if isinstance(global_batch_size, list | tuple):
+            return _checked_ramp(global_batch_size, world_size)
+        return _checked_size("global_batch_size", global_batch_size, world_size)
     if batch_size is None:
         return world_size
+    if isinstance(batch_size, list | tuple):
+        raise WrongType(
+            f"sizes that follow the step are counted over all ranks: pass global_batch_size={batch_size!r} "
+            f"instead of batch_size=, also on one rank"
+        )
     batch = checked_count("batch_size", batch_size, least=1, below=_BATCH)
     if world_size > 1:
         raise InvalidArgument(
@@ -136,6 +151,42 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
             f"number changes: pass global_batch_size={batch * world_size} instead of batch_size={batch}"
         )
     return batch
+
+
+def _checked_ramp(pairs: Sequence[object], world_size: int) -> int | ramps.Ramp:
+    """Return the sizes from some steps on; of one size alone, that size."""
+    name = "global_batch_size"
+    example = "such as [(0, 256), (1000, 512)]"
+    if not pairs:
+        raise InvalidArgument(
+            f"{name} needs at least one pair of a step and a size, {example} (got {pairs!r})"
+        )
+    checked: list[tuple[int, int]] = []
+    for at, pair in enumerate(pairs):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:  # noqa: PLR2004 - a pair
+            raise WrongType(
+                f"{name}[{at}] must be a pair of a step and a size, {example} (got {pair!r:.100})"
+            )
+        step = checked_count(f"the step of {name}[{at}]", pair[0], least=0)
+        checked.append((step, _checked_size(f"the size of {name}[{at}]", pair[1], world_size)))
+    if checked[0][0]:
+        raise InvalidArgument(
+            f"the first size of {name} holds from step 0 on (got step {checked[0][0]}): begin with "
+            f"(0, {checked[0][1]})"
+        )
+    for (before, _), (step, _) in pairwise(checked):
+        if step <= before:
+            raise InvalidArgument(f"the steps of {name} must ascend (got {step} after {before})")
+    changes = checked[:1] + [new for old, new in pairwise(checked) if new[1] != old[1]]
+    starts, sizes = zip(*changes, strict=True)
+    return sizes[0] if len(sizes) == 1 else ramps.Ramp(starts, sizes)
+
+
+def _checked_size(name: str, value: object, world_size: int) -> int:
+    size = checked_count(name, value, least=1, below=_BATCH)
+    if size % world_size:
+        raise InvalidArgument(f"{name} must be a multiple of world_size={world_size} (got {size})")
+    return size
 
 
 def checked_resume(value: object) -> Resume:

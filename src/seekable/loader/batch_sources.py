@@ -159,15 +159,16 @@ class LanesJob:
         """Yield the items for one batch after another, without end."""
         lanes = _lanes_of(start)
         reader = lane_batches.LaneReader(self.stream, lanes, pad=self.steps.end == "pad")
-        for first in itertools.count(start.cursor.position, self.steps.batch):
-            yield reader.read(first, first + self.steps.batch)
+        for first, stop in self.steps.spans(start.cursor):
+            yield reader.read(first, stop)
 
     def after(self, start: JobStart, result: Any) -> JobStart:
         """Return the start one batch later; the states of its lanes change with the result."""
         lanes = _lanes_of(start)
         lanes.apply(result.deltas)
-        cursor = replace(start.cursor, position=start.cursor.position + self.steps.batch)
-        return JobStart(cursor, lanes)
+        cursor = start.cursor
+        stop = cursor.position + self.steps.size_at(cursor.step)
+        return JobStart(replace(cursor, step=cursor.step + 1, position=stop), lanes)
 
     def paths(self, cursor: StepCursor) -> set[str]:
         """Return no file: which records come next depends on their contents."""

@@ -137,7 +137,7 @@ def _planned_stretches(
         yield stretch, dataset.plan(stretch.positions)
         cursor = steps.after(cursor, count)
         left = steps.left(cursor)
-        wanted = of * max(1, -(-positions_wanted * steps.world_size // steps.batch))
+        wanted = max(of, steps.batches(cursor.step, of * positions_wanted * steps.world_size))
         positions_wanted = _MOST_AHEAD
 
 

@@ -149,8 +149,7 @@ def lane_batches(
         collate: makes a batch of a list of items; None delivers the items as they are.
     """
     reader = LaneReader(stream, lanes, pad=steps.end == "pad")
-    starts = itertools.count(cursor.position, steps.batch)
-    reads = ([reader.read(first, first + steps.batch)] for first in starts)
+    reads = ([reader.read(first, stop)] for first, stop in steps.spans(cursor))
     return merge_lanes(reads, stream, steps, cursor, collate)
 
 
@@ -169,9 +168,13 @@ def merge_lanes(
     Raises:
         NothingPassed: a stream without end has no item, or all items of a batch are holes.
     """
-    rounds = _rounds(reads, stream, steps, cursor.position)
+    rounds = _rounds(reads, stream, steps, cursor)
     rounds = _in_whole_rounds(rounds, stream) if steps.end == "drop" else _without_padding(rounds)
-    return itertools.islice(_collated(rounds, cursor, collate), steps.left(cursor))
+    left, counts_all = steps.left(cursor), not isinstance(steps.batch, int)
+    if counts_all:
+        # Readers know the sizes by the number of rounds alone: one without items is a step too.
+        rounds = itertools.islice(rounds, left)
+    return itertools.islice(_collated(rounds, cursor, collate, counts_all=counts_all), left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +195,12 @@ class _Round:
 
 
 def _rounds(
-    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, first: int
+    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, cursor: StepCursor
 ) -> Iterator[_Round]:
-    """Yield the rounds from slot ``first`` to the last one with an item that is not padding, or further."""
-    for parts in reads:
+    """Yield the rounds from a cursor to the last one with an item that is not padding, or further."""
+    for parts, (first, stop) in zip(reads, steps.spans(cursor), strict=False):
         items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
-        stop, fresh = first + steps.batch, any(part.fresh for part in parts)
+        fresh = any(part.fresh for part in parts)
         if not fresh and all(part.over for part in parts):
             if stream.endless:
                 raise NothingPassed(_only_empty_lanes(stream, steps))
@@ -211,7 +214,6 @@ def _rounds(
             stop,
             _first_empty(slots, items),
         )
-        first = stop
 
 
 def _first_empty(slots: range, items: Sequence[tuple[int, Any]]) -> int | None:
@@ -251,14 +253,20 @@ def _in_whole_rounds(rounds: Iterable[_Round], stream: Stream) -> Iterator[_Roun
             return
 
 
-def _collated(rounds: Iterable[_Round], cursor: StepCursor, collate: Collate) -> Iterator[MadeBatch]:
-    """Yield a batch for each round with items; the changes of one without items go to the next batch."""
+def _collated(
+    rounds: Iterable[_Round], cursor: StepCursor, collate: Collate, *, counts_all: bool
+) -> Iterator[MadeBatch]:
+    """Yield a batch for each round with items; the changes of one without items go to the next batch.
+
+    With ``counts_all`` a round without items counts as a step.
+    """
     deltas: list[LaneDeltas] = []
     holes, step = 0, cursor.step
     for each in rounds:
         deltas += each.deltas
         holes += each.holes
         if not each.items:
+            step += counts_all
             continue
         items = [item for item in each.items if item is not HOLE]
         if not items:

@@ -130,7 +130,7 @@ class LanesState:
             slot=cursor.position,
             lanes=self.lanes.document(),
             of=self._plain.lanes,
-            began=None if steps.limit is None else cursor.began,
+            began=cursor.began if steps.notes_began else None,
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=rows_of_stream(stream) if self.by_rows else None,

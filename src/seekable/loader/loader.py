@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.loader import lanes_state, step_plan, summary
+    from seekable.loader.arguments import BatchSizes
     from seekable.loader.batch_sources import BatchSource
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
@@ -58,7 +59,8 @@ class Loader(Positioned):
     Args:
         dataset: the Dataset or Stream to deliver, in its order.
         batch_size: records in a batch, while there is one rank; None delivers the records themselves.
-        global_batch_size: records in a batch over all ranks; a multiple of ``world_size``.
+        global_batch_size: records in a batch over all ranks; a multiple of ``world_size``. A list of pairs
+            ``(step, size)`` says from which steps on which size holds: ``[(0, 256), (1000, 512)]``.
         rank: the number of this process among ``world_size``, from 0.
         world_size: the number of processes that share the batches.
         collate: makes a batch of the list of its records. The default collates dicts and tuples by their
@@ -104,7 +106,7 @@ class Loader(Positioned):
         dataset: Dataset | Stream,
         *,
         batch_size: int | None = 1,
-        global_batch_size: int | None = None,
+        global_batch_size: BatchSizes | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         collate: Callable[[list[Any]], Any] = default_collate,
@@ -163,10 +165,13 @@ class Loader(Positioned):
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
 
+        Where the batch size follows the step, runs differ: it is the number of the present run, from its
+        first batch on. Between two runs it is that of the next one, as soon as the end of the last was seen.
+
         Raises:
             EndlessDataset: a run has no end, or is over a stream, whose items are not counted ahead.
         """
-        count = self._progress.steps.count
+        count = self._progress.steps.count(self._progress.cursor)
         if count is None:
             message = "a run over an endless dataset or a stream has no known length: bound it with steps="
             raise EndlessDataset(message)
@@ -298,6 +303,7 @@ class Loader(Positioned):
         progress = self._progress
         lines = summary.explained(
             progress.steps,
+            progress.cursor,
             self._producer.options,
             endless=progress.state.endless,
             single=self._single,
@@ -340,8 +346,9 @@ class Loader(Positioned):
         """Show the batches, whether a run ends, and the dataset."""
         steps = self._progress.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        run = summary.run_in_words(steps, endless=self._progress.state.endless)
-        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, {run}, of {self.dataset!r}>"
+        run = summary.run_in_words(steps, self._progress.cursor, endless=self._progress.state.endless)
+        sizes = summary.sizes_in_words(steps)
+        return f"<Loader at step {self.step}: batches of {sizes}{ranks}, {run}, of {self.dataset!r}>"
 
 
 _FIXED = frozenset(inspect.signature(Loader.__init__).parameters) - {"self"}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable._arguments import POSITIONS, checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
@@ -22,6 +24,7 @@ from seekable.state.document import StreamState, has_row_offsets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seekable.loader import step_plan
     from seekable.loader.arguments import Resume
     from seekable.loader.run_progress import RunProgress
     from seekable.loader.steps import Steps
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from seekable.stream.stream import Stream
 else:
     row_offsets = lazy("seekable.resume.row_offsets")
+    step_plan = lazy("seekable.loader.step_plan")
 
 __all__ = [
     "Positioned",
@@ -38,9 +42,13 @@ __all__ = [
     "move_silently",
     "pipeline_of_state",
     "position_of",
+    "regular_step",
     "resumed_of",
+    "size_at",
+    "sizes_of",
     "state_from_sample_index",
     "state_sources",
+    "step_of",
 ]
 
 
@@ -84,13 +92,16 @@ class Positioned:
 
     @property
     def batch_size(self) -> int | None:
-        """The number of records in a batch of this rank; None where the records themselves are delivered."""
-        return None if self._single else self._progress.steps.batch // self._progress.steps.world_size
+        """The number of records in a batch of this rank; None where the records themselves are delivered.
+
+        Where it follows the step, it is that of the next batch.
+        """
+        return None if self._single else self.global_batch_size // self._progress.steps.world_size
 
     @property
     def global_batch_size(self) -> int:
-        """The number of records in a batch, over all ranks."""
-        return self._progress.steps.batch
+        """The number of records in a batch, over all ranks; where it follows the step, in the next batch."""
+        return self._progress.steps.size_at(self.step)
 
     @property
     def sampler(self) -> EpochSetter:
@@ -425,6 +436,54 @@ def position_of(loader: Positioned, step: int) -> int:
     return progress.cursor_of(checked_count("step", step, least=0)).position
 
 
+def step_of(loader: Positioned, position: int) -> int | None:
+    """Return the step that a position is in; None where it is not known, or never comes.
+
+    Args:
+        loader: a loader over a dataset.
+        position: the position on the endless axis of the dataset.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=4, end="drop")
+        >>> [step_of(loader, position) for position in (3, 4, 8, 10)]
+        [0, 1, None, 2]
+    """
+    progress = loader._progress  # noqa: SLF001 - of this module
+    found = step_plan.comings(progress.steps, progress.anchor, np.array([position], dtype=np.int64))
+    return found[0].step if found and position >= progress.anchor.position else None
+
+
+def regular_step(loader: Positioned, position: int) -> int:
+    """Return the step that has a position, where all batches from position 0 on are whole.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), global_batch_size=[(0, 2), (3, 4)])
+        >>> [regular_step(loader, position) for position in (0, 3, 6, 13, 14)]
+        [0, 1, 3, 4, 5]
+    """
+    return loader._progress.steps.whole_batches(0, position)  # noqa: SLF001 - of this module
+
+
+def sizes_of(loader: Positioned) -> int | list[tuple[int, int]]:
+    """Return the records of a batch over all ranks, as ``global_batch_size=`` takes them.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), global_batch_size=[(0, 2), (3, 4)])
+        >>> sizes_of(loader), size_at(loader, 5)
+        ([(0, 2), (3, 4)], 4)
+    """
+    batch = loader._progress.steps.batch  # noqa: SLF001 - of this module
+    return batch if isinstance(batch, int) else batch.pairs
+
+
+def size_at(loader: Positioned, step: int) -> int:
+    """Return the records of a step's batch over all ranks, where it is whole."""
+    return loader._progress.steps.size_at(step)  # noqa: SLF001 - of this module
+
+
 def _face(pipeline: Node | Stream) -> Dataset | Stream:
     """Return the public object of a pipeline."""
     return Dataset(pipeline) if isinstance(pipeline, Node) else pipeline
@@ -467,17 +526,17 @@ def _state_after(progress: RunProgress, index: int) -> dict[str, Any]:
             message = f"the stream has {count:,} items in a run, and the sample index is {index:,}"
             raise OutOfRange(message) from None
     state = StreamState.parse(run.state_dict())
-    began = None if progress.steps.limit is None else 0
-    return replace(state, step=index // progress.steps.batch, began=began).document()
+    began = 0 if progress.steps.notes_began else None
+    return replace(state, step=progress.steps.whole_batches(0, index), began=began).document()
 
 
 def _cursor_after(steps: Steps, count: int) -> StepCursor:
     """Return the cursor of a loader after ``count`` records of all ranks."""
     if not steps.total:
-        return StepCursor(count // steps.batch, 0, count)
+        return StepCursor(steps.whole_batches(0, count), 0, count)
     runs, rest = divmod(count, steps.total)
     if count and not rest:
         # After the last record of a run, and before its end was seen.
         runs, rest = runs - 1, steps.total
-    began = runs * (steps.count or 0)
-    return StepCursor(began + -(-rest // steps.batch), runs * (steps.epochs or 0), count, began)
+    run = steps.run_number(runs)
+    return StepCursor(run.step + steps.batches(run.step, rest), run.epoch, count, run.step)

@@ -146,7 +146,7 @@ class RunProgress:
             return None
         if self.continues and epoch == cursor.epoch:
             return None
-        return StepCursor(cursor.step, epoch, steps.start_of(epoch), cursor.step)
+        return steps.run_at(cursor.step, epoch)
 
     def epoch_of_run(self, number: int) -> int | None:
         """Return the first epoch of run ``number``; None if the runs have no numbers, being without end.
@@ -188,8 +188,7 @@ class RunProgress:
         if self.steps.total is not None and epochs is not None:
             if not loaded.ended:
                 return False
-            epoch = number * epochs
-            self.move(StepCursor(self.cursor.step, epoch, self.steps.start_of(epoch), self.cursor.step))
+            self.move(self.steps.run_at(self.cursor.step, number * epochs))
             return True
         if not loaded.ended and not self.state.endless:
             return False
@@ -208,7 +207,7 @@ class RunProgress:
             message = f"step must be at least {self.anchor.step}, where the batches changed (got {step})"
             raise InvalidArgument(message)
         cursor = self.steps.ahead(self.anchor, step)
-        if cursor.position + self.steps.batch >= POSITIONS:
+        if cursor.position + self.steps.size_at(step) >= POSITIONS:
             message = f"step must begin at a position below 2**63 (got {step}, at {cursor.position})"
             raise InvalidArgument(message)
         return cursor
@@ -248,10 +247,11 @@ class RunProgress:
     def _is_regular(self, cursor: StepCursor) -> bool:
         """Return True if the present batches lead to a cursor from the start of epoch 0."""
         steps, start = self.steps, StepCursor()
-        if not cursor.step or steps.count == 0:
+        reached = steps.reached(start, cursor.step)
+        if not cursor.step or reached is None:
             return (cursor.epoch, cursor.position) == (0, 0)
-        reached = (steps.ahead(start, cursor.step), steps.after(steps.ahead(start, cursor.step - 1), 1))
-        return (cursor.epoch, cursor.position) in [(at.epoch, at.position) for at in reached]
+        ended = steps.after(steps.ahead(start, cursor.step - 1), 1)
+        return (cursor.epoch, cursor.position) in [(at.epoch, at.position) for at in (reached, ended)]
 
     def _within_run(self, number: int) -> str:
         epochs, left = self.steps.epochs or 1, self.steps.left(self.cursor)

@@ -264,7 +264,8 @@ class DatasetState:
             step=cursor.step,
             epoch=cursor.epoch,
             position=position,
-            began=None if steps.limit is None else cursor.began,
+            began=cursor.began if steps.notes_began else None,
+            ramp=None if isinstance(steps.batch, int) else tuple(steps.batch.pairs),
             rows=serialize.rows_of_dataset(dataset) or None if self.by_rows else None,
             pipeline=descriptions.text_of(dataset, functools.partial(_described, dataset)) if rows else None,
             trainer_pass=trainer_pass,
@@ -322,11 +323,11 @@ class DatasetState:
 
 
 def _began(state: RunState, steps: Steps) -> int:
-    """Return the step at which the run of a state began; a loader without ``steps=`` does not note it."""
+    """Return the step at which the run of a state began; a loader without ``steps=`` or a ramp notes none."""
     if state.began is not None or steps.size is None:
         return state.began or 0
     records = max(0, state.position - steps.start_of(state.epoch))
-    return max(0, state.step - -(-records // steps.batch))
+    return steps.began(state.step, records)
 
 
 def _described(dataset: Node) -> descriptions.PipelineDescription:

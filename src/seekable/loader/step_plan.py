@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from seekable.nodes.display import preformatted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
-    from seekable.loader.steps import StepCursor, Steps
+    from seekable.loader.steps import Runs, StepCursor, Steps
     from seekable.nodes.node import Node
     from seekable.resume.placeholders import RowRef
 
@@ -57,7 +60,7 @@ class StepPlan:
 
     step: int
     batch: int
-    """The number of records in a batch over all ranks; the last batch of a run may have fewer."""
+    """The number of records in the step's batch over all ranks; the last batch of a run may have fewer."""
     world_size: int
     records: tuple[PlannedRecord, ...]
 
@@ -99,7 +102,7 @@ def plan_step(dataset: Node, steps: Steps, cursor: StepCursor, *, rank: int | No
         positions.tolist(), epochs.tolist(), ranks.tolist(), dataset.plan(positions).locate(), strict=True
     )
     records = tuple(PlannedRecord(*record) for record in columns)
-    return StepPlan(cursor.step, steps.batch, steps.world_size, records)
+    return StepPlan(cursor.step, steps.size_at(cursor.step), steps.world_size, records)
 
 
 def places_of(place: Any) -> Iterator[Location | RowRef]:
@@ -196,26 +199,49 @@ def comings(steps: Steps, anchor: StepCursor, positions: Int64s) -> list[Coming]
         >>> [(at.step, at.rank) for at in comings(steps, StepCursor(), np.array([1, 9]))]
         [(0, 1), (2, 1), (2, 1)]
     """
-    if steps.total is None or not steps.total:
+    if not steps.total:
         positions = positions[positions >= anchor.position] if steps.total is None else positions[:0]
-        numbers = anchor.step + (positions - anchor.position) // steps.batch
+        numbers = anchor.step + steps.batches_of(anchor.step, positions - anchor.position)
         return _in_order(steps, numbers, positions, positions)
-    size, epochs, total = steps.size or 1, steps.epochs or 1, steps.total
     positions = positions[positions >= steps.start_of(anchor.epoch)]
-    runs = (positions // size - anchor.epoch) // epochs
-    left, later = steps.left(anchor) or 0, steps.count or 0
-    start = (anchor.epoch + runs * epochs) * size
-    first_place = np.where(runs == 0, anchor.position, start)
-    first_step = anchor.step + np.where(runs == 0, 0, left + (runs - 1) * later)
-    batches = np.where(runs == 0, left, later)
-    padded = max(0, left * steps.batch + anchor.position - steps.start_of(anchor.epoch) - total)
-    padded = max(padded, later * steps.batch - total) if steps.end == "pad" else 0
+    numbers = (positions // (steps.size or 1) - anchor.epoch) // (steps.epochs or 1)
+    last = numbers.max(initial=-1)
+    found = [
+        _comings_in(steps, anchor, runs, positions[_are_in(runs, numbers)], numbers[_are_in(runs, numbers)])
+        for runs in itertools.takewhile(lambda runs: runs.first <= last, steps.runs(anchor))
+    ]
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)] or [positions] * 3
+    return _in_order(steps, *columns)
+
+
+def _are_in(runs: Runs, numbers: Int64s) -> NDArray[np.bool_]:
+    """Return which numbers of runs are among some runs."""
+    return (numbers >= runs.first) & ((runs.many is None) | (numbers < runs.first + (runs.many or 0)))
+
+
+def _comings_in(
+    steps: Steps, anchor: StepCursor, runs: Runs, positions: Int64s, numbers: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Return the steps, positions and places at which positions of some runs come.
+
+    Args:
+        steps: the division into runs and batches.
+        anchor: the cursor from which runs are counted.
+        runs: the runs.
+        positions: the positions.
+        numbers: the number of the run that each position is in.
+    """
+    total = steps.total or 0
+    start = steps.start_of(anchor.epoch) + numbers * total
+    first = start if runs.first else np.full_like(start, anchor.position)
+    begun = 0 if runs.first else anchor.position - steps.start_of(anchor.epoch)
+    padded = max(0, begun + steps.records(runs.step, runs.batches) - total) if steps.end == "pad" else 0
     # Places after the end of a run hold its records again, from the first one on.
     places = positions + np.arange(1 - (-padded // total))[:, None] * total
-    batch = (places - first_place) // steps.batch
-    comes = (places >= first_place) & (batch < batches)
-    held = np.broadcast_to(positions, places.shape)
-    return _in_order(steps, (first_step + batch)[comes], held[comes], places[comes])
+    batch = steps.batches_of(runs.step, np.maximum(places - first, 0))
+    comes = (places >= first) & (batch < runs.batches)
+    began = np.broadcast_to(runs.step + (numbers - runs.first) * runs.batches, places.shape)
+    return (began + batch)[comes], np.broadcast_to(positions, places.shape)[comes], places[comes]
 
 
 def searched_epochs(epochs: int | range | None, steps: Steps, anchor: StepCursor) -> range:

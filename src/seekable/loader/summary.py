@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seekable.loader.producers import WorkerOptions
-    from seekable.loader.steps import Steps
+    from seekable.loader.steps import StepCursor, Steps
 
-__all__ = ["explained", "run_in_words"]
+__all__ = ["explained", "run_in_words", "sizes_in_words"]
 
 _LAST = {
     "short": "the last batch has {rest:,}",
@@ -17,50 +17,74 @@ _LAST = {
 }
 
 
-def run_in_words(steps: Steps, *, endless: bool) -> str:
+def run_in_words(steps: Steps, cursor: StepCursor, *, endless: bool) -> str:
     """Return in a few words whether a run ends, and after how many batches.
 
     Args:
         steps: how the data is cut into runs and batches.
+        cursor: the place of the present run.
         endless: the dataset or the stream has no end.
 
     Example:
-        >>> from seekable.loader.steps import Steps
+        >>> from seekable.loader.steps import StepCursor, Steps
         >>> steps = Steps(size=10, epochs=1, batch=4, end="short", limit=None, rank=0, world_size=1)
-        >>> run_in_words(steps, endless=False)
+        >>> run_in_words(steps, StepCursor(), endless=False)
         '3 in a run'
     """
-    if steps.count is not None:
+    count = steps.count(cursor)
+    if count is not None:
         bound = "" if endless or steps.total is not None else "at most "
-        return f"{bound}{steps.count:,} in a run"
+        return f"{bound}{count:,} in a run"
     return "a run without end" if endless else "a run to the end of the stream"
 
 
-def explained(steps: Steps, options: WorkerOptions, *, endless: bool, single: bool) -> list[str]:
+def sizes_in_words(steps: Steps) -> str:
+    """Return the records of a batch over all ranks, and from which steps on there are others.
+
+    Example:
+        >>> from seekable.loader.ramp import Ramp
+        >>> from seekable.loader.steps import Steps
+        >>> ramp = Ramp((0, 1000), (256, 512))
+        >>> sizes_in_words(Steps(None, None, batch=ramp, end="short", limit=None, rank=0, world_size=1))
+        '256, from step 1,000 on 512'
+    """
+    if isinstance(steps.batch, int):
+        return str(steps.batch)
+    (_, first), *others = steps.batch.pairs
+    return ", ".join([str(first), *(f"from step {step:,} on {size}" for step, size in others)])
+
+
+def explained(
+    steps: Steps, cursor: StepCursor, options: WorkerOptions, *, endless: bool, single: bool
+) -> list[str]:
     """Return a line each for the batches, the run and the workers.
 
     Args:
         steps: how the data is cut into runs and batches.
+        cursor: the place of the present run.
         options: the workers.
         endless: the dataset or the stream has no end.
         single: records are delivered as they are.
     """
     return [
         f"batches: {_batches(steps, single=single)}",
-        f"a run: {_run(steps, endless=endless)}",
+        f"a run: {_run(steps, cursor, endless=endless)}",
         f"workers: {_workers(options)}",
     ]
 
 
 def _batches(steps: Steps, *, single: bool) -> str:
-    text = "none, single records" if single else f"of {_counted(steps.batch, 'record')}"
-    if steps.world_size == 1:
-        return text
     ranks = f"on {steps.world_size:,} ranks, of which this is {steps.rank}"
-    return f"{text} {ranks}" if single else f"{text}, {steps.batch // steps.world_size:,} each {ranks}"
+    if single:
+        return "none, single records" if steps.world_size == 1 else f"none, single records {ranks}"
+    if not isinstance(steps.batch, int):
+        text = f"of {sizes_in_words(steps)} records"
+        return text if steps.world_size == 1 else f"{text} {ranks}"
+    text = f"of {_counted(steps.batch, 'record')}"
+    return text if steps.world_size == 1 else f"{text}, {steps.batch // steps.world_size:,} each {ranks}"
 
 
-def _run(steps: Steps, *, endless: bool) -> str:
+def _run(steps: Steps, cursor: StepCursor, *, endless: bool) -> str:
     if endless:
         if steps.limit is None:
             return "without end, because the data has none; steps= bounds it"
@@ -71,10 +95,10 @@ def _run(steps: Steps, *, endless: bool) -> str:
         bound = "" if steps.limit is None else f", or {_counted(steps.limit, 'batch')} (steps=)"
         return f"to the end of the stream{bound}"
     epochs = f"{_counted(steps.epochs, 'epoch')} of {_counted(steps.size, 'record')}"
-    count = steps.count or 0
+    count = steps.count(cursor) or 0
     if steps.limit is not None and count == steps.limit:
         return f"{_counted(count, 'batch')} (steps=) of {epochs}"
-    rest = steps.total % steps.batch
+    rest = steps.total - steps.records(cursor.began, steps.whole_batches(cursor.began, steps.total))
     last = f"; {_LAST[steps.end].format(rest=rest)}" if rest else ""
     return f"{_counted(count, 'batch')}, {epochs}{last}"
 

@@ -7,7 +7,8 @@ Of a dataset it is one position, and the fingerprint of the dataset:
 ``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
 step at which it began. Where a trainer counts passes over the data, ``pass`` is the one of the state
-(`TrainerPass`). No rank, worker or batch size enters.
+(`TrainerPass`). No rank or worker enters, and no batch size decides anything: a run whose batch size follows
+the step adds ``began`` and its sizes as ``ramp``, by which later steps are planned from the state alone.
 
 ``check`` is a digest of all but ``pipeline``, by which a changed digit is found out. A state without it, as
 older versions wrote, is taken as it is.
@@ -50,7 +51,7 @@ SCHEMA = 1
 
 _CHECKED = frozenset(
     {"seekable", "fingerprint", "step", "epoch", "position", "began", "pass", "rows"}
-    | {"slot", "lanes", "of", "ended", "given"}
+    | {"slot", "lanes", "of", "ended", "given", "ramp"}
 )
 """The keys that the digest is made of: a checkpoint may hold others beside them, and the description has a
 digest of its own, the fingerprint."""
@@ -129,6 +130,8 @@ class RunState:
     rows: dict[str, Any] | None = None
     pipeline: str | None = None
     trainer_pass: TrainerPass | None = None
+    ramp: tuple[tuple[int, int], ...] | None = None
+    """Pairs of a step and the records of a batch from there on, over all ranks; None if all have one size."""
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -141,6 +144,8 @@ class RunState:
         }
         if self.began is not None:
             document["began"] = self.began
+        if self.ramp is not None:
+            document["ramp"] = [list(pair) for pair in self.ramp]
         if self.trainer_pass is not None:
             document["pass"] = self.trainer_pass.document()
         document |= optional(rows=self.rows)
@@ -159,7 +164,8 @@ class RunState:
         rows, pipeline = object_of(document, "rows"), text_of(document, "pipeline")
         if "check" in document:
             compare_check(document, "; where it was changed on purpose, leave 'check' out")
-        return cls(fingerprint, step, epoch, position, began, rows, pipeline, pass_of(document))
+        passed, ramp = pass_of(document), _ramp_of(document)
+        return cls(fingerprint, step, epoch, position, began, rows, pipeline, passed, ramp)
 
 
 def check_of(document: Mapping[str, Any]) -> str:
@@ -246,6 +252,24 @@ def pass_of(document: Mapping[str, Any]) -> TrainerPass | None:
     """
     found = object_of(document, "pass")
     return None if found is None else TrainerPass.parse(found)
+
+
+def _ramp_of(document: Mapping[str, Any]) -> tuple[tuple[int, int], ...] | None:
+    """Return the batch sizes of a document; None if it has none.
+
+    Raises:
+        CorruptState: they are not pairs of a step, ascending from 0, and a size.
+    """
+    found = document.get("ramp")
+    if found is None:
+        return None
+    pairs: list[Any] = found if isinstance(found, list) else [None]
+    are_pairs = all(isinstance(pair, list) and [type(each) for each in pair] == [int, int] for pair in pairs)
+    steps = [pair[0] for pair in pairs] if are_pairs else []
+    if not steps or steps[0] or steps != sorted(set(steps)) or min(pair[1] for pair in pairs) < 1:
+        message = f"a state's 'ramp' has pairs of a step, from 0 on, and a size (got {found!r:.100})"
+        raise CorruptState(message)
+    return tuple((step, size) for step, size in pairs)
 
 
 def checked_head(document: Mapping[str, Any]) -> str:

@@ -224,6 +224,7 @@ class _Answers:
         self._templates.globals.update(opened=opened, opened_step=self._step)
         filters: dict[str, Callable[..., Any]] = {
             "number": lambda value: f"{value:,}",
+            "sizes": _sizes,
             "size": bytes_in_words,
             "text": text_html,
             "line": one_line,
@@ -451,3 +452,14 @@ def _sources(opened: Opened, kind: str, name: str) -> list[Any]:
     root = opened.root_of(kind, name)
     leaves = leaves_of(node_of(root)) if isinstance(root, Dataset) else ()
     return [source for source in map(data_of, leaves) if source is not None]
+
+
+def _sizes(batch: int | list[tuple[int, int]]) -> str:
+    """Return the records of a batch in words; those that follow the step with their steps.
+
+    Example:
+        >>> _sizes(4096), _sizes([(0, 256), (1000, 512)])
+        ('4,096', '256, from step 1,000 on 512')
+    """
+    (_, first), *others = [(0, batch)] if isinstance(batch, int) else batch
+    return ", ".join([f"{first:,}", *(f"from step {step:,} on {size:,}" for step, size in others)])

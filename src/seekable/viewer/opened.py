@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +14,7 @@ from seekable.errors import InvalidArgument, KeyNotFound, SeekableError, WrongTy
 from seekable.formats.classify import find_data
 from seekable.formats.shar.shar_source import DataSource
 from seekable.loader.loader import Loader
-from seekable.loader.positioned import first_step, position_of
+from seekable.loader.positioned import first_step, position_of, step_of
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.node import LeafNode, node_of
 from seekable.stream.stream import Stream
@@ -493,19 +492,3 @@ def position_after_end(pipeline: OpenPipeline, position: int) -> str | None:
     if step is None:
         return f"Position {position:,} is in no step of a run"
     return after_end(pipeline, step)
-
-
-def step_of(loader: Loader, position: int) -> int | None:
-    """Return the step that a position is in; None where it is not known, or never comes."""
-    low = first_step(loader)
-    if position < position_of(loader, low):
-        return None
-    high = max(low, position // loader.global_batch_size) + 1
-    with suppress(InvalidArgument):
-        # Runs may end with short batches, so that a position comes later than full batches say.
-        while position_of(loader, high) <= position:
-            high *= 2
-        step = bisect_right(range(high), position, lo=low, key=lambda step: position_of(loader, step)) - 1
-        # A run that is cut by steps= leaves out the rest of its epoch.
-        return step if position < position_of(loader, step) + loader.global_batch_size else None
-    return None

@@ -16,6 +16,7 @@ from seekable._arguments import checked_count
 from seekable._optional import optional
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument, NotResumable
+from seekable.loader.arguments import checked_batch
 from seekable.loader.checkpoint_files import generations, generations_in
 from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ray.train import collective
     from ray.train.v2.api.config import ScalingConfig
 
-    from seekable.loader.arguments import Resume
+    from seekable.loader.arguments import BatchSizes, Resume
     from seekable.stream.stream import Stream
 else:
     ray_train = optional("ray.train", extra="ray")
@@ -41,15 +42,15 @@ _FOLDER = "seekable"
 """The folder of the state in a checkpoint."""
 
 
-def loader(data: Dataset | Stream, *, global_batch_size: int, **given: Any) -> Loader:
+def loader(data: Dataset | Stream, *, global_batch_size: BatchSizes, **given: Any) -> Loader:
     """Return a ``sk.Loader`` for this worker of Ray Train: its rank and the world size are found.
 
     Outside of Ray Train the loader is one rank, so that a training function also runs alone.
 
     Args:
         data: the Dataset or Stream to deliver, in its order. All workers must see its files.
-        global_batch_size: records in a batch over all ranks. Every world size that the run may have must
-            divide it: see `check_world_sizes`.
+        global_batch_size: records in a batch over all ranks, or pairs ``(step, size)``. Every world size that
+            the run may have must divide each of them: see `check_world_sizes`.
         given: further arguments of ``sk.Loader``, other than ``batch_size``, ``rank`` and ``world_size``.
 
     Raises:
@@ -150,7 +151,7 @@ def restore(loader: Loader) -> bool:
 def check_world_sizes(
     scaling_config: ScalingConfig,
     *,
-    global_batch_size: int,
+    global_batch_size: BatchSizes,
     data: Dataset | Stream | None = None,
     workers_per_node: int = 1,
     **given: Any,
@@ -162,7 +163,7 @@ def check_world_sizes(
     Args:
         scaling_config: the ``ScalingConfig`` of the run; with ``num_workers=(least, most)`` Ray may choose
             every number between the two.
-        global_batch_size: records in a batch over all ranks.
+        global_batch_size: records in a batch over all ranks, or pairs ``(step, size)``.
         data: the Dataset or Stream of the run. With it, the lanes of a stream and the last batch of a dataset
             are checked too.
         workers_per_node: where each node has room for so many workers, world sizes are multiples of it.
@@ -180,12 +181,12 @@ def check_world_sizes(
         >>> check_world_sizes(ray.train.ScalingConfig(num_workers=(2, 4)), global_batch_size=24)
         [2, 3, 4]
     """
-    batch = checked_count("global_batch_size", global_batch_size, least=1)
+    checked_batch(None, global_batch_size, world_size=1)
     of_node = checked_count("workers_per_node", workers_per_node, least=1)
     workers = scaling_config.num_workers
     least, most = workers if isinstance(workers, tuple) else (workers, workers)
     sizes = [size for size in range(max(least, 1), max(most, 1) + 1) if size % of_node == 0]
-    failed = {size: why for size in sizes if (why := _why_not(size, batch, data, given))}
+    failed = {size: why for size in sizes if (why := _why_not(size, global_batch_size, data, given))}
     if failed or not sizes:
         first = next(iter(failed.values()), f"no multiple of workers_per_node={of_node} is among them")
         message = (
@@ -197,10 +198,16 @@ def check_world_sizes(
     return sizes
 
 
-def _why_not(size: int, batch: int, data: Dataset | Stream | None, given: Mapping[str, Any]) -> str | None:
+def _why_not(
+    size: int, batch: BatchSizes, data: Dataset | Stream | None, given: Mapping[str, Any]
+) -> str | None:
     """Return the reason why a world size fails, None if it does not."""
+    try:
+        checked_batch(None, batch, size)
+    except InvalidArgument:
+        return f"{size} does not divide global_batch_size={batch}"
     if data is None:
-        return f"{size} does not divide global_batch_size={batch}" if batch % size else None
+        return None
     try:
         Loader(data, global_batch_size=batch, rank=size - 1, world_size=size, **{**given, "prefetch": 0})
     except InvalidArgument as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
-from seekable.loader.positioned import position_of
+from seekable.loader.positioned import position_of, size_at, sizes_of
 from seekable.nodes.graph import nodes_of
 from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
@@ -56,7 +56,8 @@ class Padding:
     """The number of steps that are looked at in the end."""
 
     unit: IndexUnit | RecordUnit
-    batch: int
+    batch: int | list[tuple[int, int]]
+    """The records of a step over all ranks; or pairs of a step and the records from there on."""
     world_size: int
 
     is_packed: bool
@@ -165,7 +166,8 @@ def padding(
     checked_count("start", start, least=0)
     checked_count("stop", stop, least=start + 1)
     node = node_of(loader.dataset) if source is None else source
-    batch, ranks = loader.global_batch_size, loader.world_size
+    sizes, ranks = sizes_of(loader), loader.world_size
+    batch = sizes if isinstance(sizes, int) else max(size for _, size in sizes)
     unit = index_unit(node)
     if measure is None and unit is None:
         message = f"the index has no lengths of the records of {node.expression()}: measure= reads them"
@@ -176,7 +178,7 @@ def padding(
         "start": start,
         "stop": stop,
         "of": order.size,
-        "batch": batch,
+        "batch": sizes,
         "world_size": ranks,
     }
     base |= {"unit": unit if measure is None else measure.unit}
@@ -212,13 +214,13 @@ def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tu
 
 
 def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-    """Return the positions that each step may have, and True for those it has: shape (steps, batch).
+    """Return the positions that each step may have, and True for those it has: shape (steps, largest batch).
 
     The last batch of a run may be shorter than the others.
     """
     edges = [(position_of(loader, step), position_of(loader, step + 1)) for step in steps.tolist()]
     firsts, lasts = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    positions = firsts[:, None] + np.arange(loader.global_batch_size)
+    positions = firsts[:, None] + np.arange(max(size_at(loader, step) for step in steps.tolist()))
     return positions, positions < lasts[:, None]
 
 

@@ -244,17 +244,18 @@ def _completed(batches: Batches, found: StateBatches, state: Any, size: int | No
     Raises:
         InvalidArgument: neither says how many records make a batch.
     """
-    arguments = dict(batches.given)
+    arguments, ramp = dict(batches.given), state.ramp if isinstance(state, RunState) else None
     if not batches.has_batch:
-        if found.batch is None:
+        if ramp is None and found.batch is None:
             message = (
                 "the saved states do not tell how many records make a batch (two states of one run do): say "
                 "it with --batch-size, or with --global-batch-size over all ranks"
             )
             raise InvalidArgument(message)
-        arguments["global_batch_size"] = found.batch
+        sizes = [found.batch or 1] if ramp is None else [size for _, size in ramp]
+        arguments["global_batch_size"] = found.batch if ramp is None else ramp
         arguments.setdefault("world_size", found.world_size)
-        if found.batch % (arguments["world_size"] or 1):
+        if any(size % (arguments["world_size"] or 1) for size in sizes):
             arguments["world_size"] = None
     if "epochs" not in arguments and isinstance(state, RunState) and size:
         # The run of the state goes on over the end of its first epoch.

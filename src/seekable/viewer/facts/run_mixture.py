@@ -15,7 +15,7 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.formats.tables.tables import TableSource
-from seekable.loader.positioned import position_of
+from seekable.loader.positioned import position_of, regular_step, sizes_of
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
@@ -56,8 +56,8 @@ class Schedule:
     names: tuple[str, ...]
     """The parts of the mixture."""
 
-    batch: int
-    """The records of a step over all ranks."""
+    batch: int | list[tuple[int, int]]
+    """The records of a step over all ranks; pairs of a step and the records from there on."""
 
     positions: tuple[int, ...]
     """The position from which on each row of weights holds, ascending from 0."""
@@ -89,12 +89,11 @@ class Schedule:
         }
 
 
-def schedule(node: Node, *, batch: int) -> Schedule:
+def schedule(loader: Loader) -> Schedule:
     """Return the weights of the outermost mixture of a pipeline, and when they change.
 
     Args:
-        node: the pipeline.
-        batch: the records of a step over all ranks.
+        loader: the loader of the run, over a dataset.
 
     Raises:
         InvalidArgument: the pipeline has no mixture, or stages above it choose or move records.
@@ -104,17 +103,17 @@ def schedule(node: Node, *, batch: int) -> Schedule:
         >>> web, code = (sk.from_sequence(range(10**6)) for _ in range(2))
         >>> weights = [(0, {"web": 9, "code": 1}), (640, {"web": 1, "code": 1})]
         >>> ds = sk.mix({"web": web, "code": code}, weights=weights, seed=0)
-        >>> found = schedule(ds._node, batch=64)
+        >>> found = schedule(sk.Loader(ds, batch_size=64, prefetch=0))
         >>> found.steps, found.shares.tolist()
         ((0, 10), [[0.9, 0.1], [0.5, 0.5]])
     """
-    checked_count("batch", batch, least=1)
-    mix, each = _mix(node)
+    mix, each = _mix(node_of(loader.dataset))
     starts = [start for start, _ in mix.schedule]
     names = mix.names or tuple(map(str, range(len(mix.parts))))
     positions = tuple(-(-start // each) for start in starts)
     weights = tuple(weights for _, weights in mix.schedule)
-    return Schedule(names, batch, positions, tuple(position // batch for position in positions), weights)
+    steps = tuple(regular_step(loader, position) for position in positions)
+    return Schedule(names, sizes_of(loader), positions, steps, weights)
 
 
 def _mix(node: Node) -> tuple[Mix, int]:
@@ -141,7 +140,8 @@ class RunMixture:
     names: tuple[str, ...]
     unit: Unit
     made_of: str
-    batch: int
+    batch: int | list[tuple[int, int]]
+    """The records of a step over all ranks; or pairs of a step and the records from there on."""
     steps: Int64s
     """The steps of the places, ascending, one more than there are intervals: int64."""
     delivered: Float64s
@@ -222,7 +222,7 @@ def mixture(
         rates = _rates(names, tokens_per_byte)
         delivered, planned = delivered * rates, planned * rates
         made_of += ", times the tokens in a sampled byte"
-    return RunMixture(names, unit, made_of, loader.global_batch_size, steps, delivered, planned)
+    return RunMixture(names, unit, made_of, sizes_of(loader), steps, delivered, planned)
 
 
 def usual_stop(loader: Loader, *, start: int) -> int:
@@ -236,7 +236,7 @@ def usual_stop(loader: Loader, *, start: int) -> int:
         10
     """
     size = node_of(loader.dataset).size
-    whole = size // loader.global_batch_size if size else _USUAL_STEPS
+    whole = regular_step(loader, size) if size else _USUAL_STEPS
     left = loader.steps_left
     end = whole if left is None else loader.step + left
     return max(start + 1, min(whole, end, _MOST_USUAL_STEPS))

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved
+from seekable.loader.positioned import sizes_of
 from seekable.nodes.key_lookup import lookup_of
 from seekable.nodes.node import LeafNode, node_of
 from seekable.viewer.facts.data_survey import data_facts
@@ -75,7 +76,7 @@ def _pipeline_document(name: str, each: OpenPipeline) -> dict[str, Any]:
         "kind": "pipeline",
         "pipeline": json_safe(node_of(loader.dataset).expression()),
         "records": node_of(loader.dataset).size,
-        "batch": loader.global_batch_size if each.has_batch else None,
+        "batch": sizes_of(loader) if each.has_batch else None,
         "world_size": loader.world_size,
         "step": loader.step,
     }

@@ -14,6 +14,7 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
 from seekable.loader.loader import Loader
+from seekable.loader.positioned import sizes_of
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.display import explained
 from seekable.nodes.node import node_of
@@ -63,7 +64,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "steady": node.steady,
         "lanes": node.lanes,
         "fingerprint": node.fingerprint,
-        "batch": each.global_batch_size if found.has_batch else None,
+        "batch": sizes_of(each) if found.has_batch else None,
         "world_size": each.world_size,
         "step": each.step,
         "epoch": each.epoch,
@@ -83,7 +84,7 @@ def _stream(name: str, found: OpenPipeline) -> Page:
         "lanes": stream.lanes,
         "endless": stream.endless,
         "fingerprint": stream.fingerprint,
-        "batch": None if loader is None else loader.global_batch_size,
+        "batch": None if loader is None else sizes_of(loader),
         "world_size": None if loader is None else loader.world_size,
         "step": None if loader is None else loader.step,
         "nodes": json_safe(stream.explain()).splitlines(),

@@ -20,6 +20,7 @@ from seekable.errors import InvalidArgument, KeyNotFound, SeekableError
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.checkpoint_files import generations_in, read_generation
 from seekable.loader.loader import Loader
+from seekable.loader.positioned import sizes_of, step_of
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.node import OrderNode, node_of
 from seekable.packing.nodes.packed_node import PackedNode
@@ -29,7 +30,7 @@ from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.named_sources import source_names, sources_of
 from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
-from seekable.viewer.opened import position_after_end, step_of
+from seekable.viewer.opened import position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
+    from seekable.loader.arguments import BatchSizes
     from seekable.nodes.node import Node
     from seekable.state.document import State
     from seekable.stream.stream import Stream
@@ -397,7 +399,7 @@ def replay_page(opened: Opened, asked: Asked) -> Page:
         "name": asked.name,
         "step": step,
         "began": began,
-        "batch": loader.global_batch_size,
+        "batch": sizes_of(loader),
         "batches": step - began + 1,
     }
     job = asked_job(opened, asked, has_result=True)
@@ -411,7 +413,7 @@ def start_replay(opened: Opened, asked: Asked) -> Redirect:
     """Start the replay of a step, and return where it is shown."""
     loader, step = _stream_loader(opened, asked.name), int(asked.path["step"])
     began, state = nearest_state(opened.states.values(), loader.dataset.fingerprint, step)
-    batch, ranks = loader.global_batch_size, loader.world_size
+    batch, ranks = sizes_of(loader), loader.world_size
     work = replay(loader.dataset, batch=batch, world_size=ranks, step=step, began=began, state=state)
     job = opened.jobs.start("replay", (asked.name, step, began), work)
     return Redirect(f"p/{asked.name}/replay/{step}?job={job.name}")
@@ -507,7 +509,13 @@ class Replay:
 
 
 def replay(
-    stream: Stream, *, batch: int, world_size: int, step: int, began: int = 0, state: State | None = None
+    stream: Stream,
+    *,
+    batch: BatchSizes,
+    world_size: int,
+    step: int,
+    began: int = 0,
+    state: State | None = None,
 ) -> Generator[Replay]:
     """Yield how far the replay of a step is, after each batch; the last one has the records.
 
@@ -516,7 +524,7 @@ def replay(
 
     Args:
         stream: the stream of the run.
-        batch: the records of a batch over all ranks.
+        batch: the records of a batch over all ranks, or pairs of a step and the records from there on.
         world_size: the number of ranks of the run.
         step: the step, from 0.
         began: the step of ``state``.
