@@ -57,6 +57,7 @@ from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
 from seekable.nodes.split import Split, StableSplit
 from seekable.nodes.windowed import WindowedShuffle
+from seekable.nodes.without import WithHoles, Without
 from seekable.nodes.zip import Zip
 from seekable.order.positions import StridedRange
 from seekable.order.remaining import Remaining
@@ -313,6 +314,14 @@ def from_tokens(n: int, folder: Path, **options: Any) -> sk.Dataset:
     return sk.open(str(folder / "*.bin"), format="tokens", **options)
 
 
+def files_but_some(n: int, folder: Path) -> sk.Dataset:
+    """Leave out most records."""
+    made = from_files(n, folder)
+    if n < 2:
+        return sk.Dataset(Without(made._node, np.arange(0, dtype=np.int64)))
+    return made.without([made.locate(row) for row in range(n) if row % 5])
+
+
 BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Alias: [lambda n, _: dicts(n).rename({"text": "body"}, keep=True)],
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
@@ -404,9 +413,17 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     TableSource: [from_tables],
     TokenSource: [from_tokens],
     UnifyColumns: [unified],
+    WithHoles: [lambda n, _: all_but_some(n, fill="hole")],
+    Without: [lambda n, _: all_but_some(n, fill="replace"), files_but_some],
     WindowsNode: [lambda n, _: documents(n).windows(4, next_token=True, jobs=1)],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
+
+
+def all_but_some(n: int, fill: Any) -> sk.Dataset:
+    """Leave out every seventh record, and of few records none."""
+    rows = np.arange(9, n, 7, dtype=np.int64)
+    return sk.Dataset((WithHoles if fill == "hole" else Without)(numbers(n)._node, rows))
 
 
 def continued(n: int) -> sk.Dataset:

@@ -44,8 +44,10 @@ def described(dataset: sk.Dataset) -> dict[str, Any]:
 
 
 def kinds_in(description: dict[str, Any]) -> set[str]:
+    """Return the kinds of nodes in a description whose rows do not stand in it."""
     below = (kinds_in(child) for child in description.get("of", ()))
-    return {description["kind"]}.union(*below)
+    own = {description["kind"]} if "list" not in description else set()
+    return own.union(*below)
 
 
 def bare(place: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seekable._arguments import (
     AT_ONCE,
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes import evaluated
+    from seekable.nodes import evaluated, rows_to_exclude
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
     from seekable.nodes import sort as sort_node
     from seekable.nodes import split as split_node
+    from seekable.nodes import without as without_node
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import rename
     from seekable.parallel.progress import ProgressChoice
@@ -53,7 +54,9 @@ else:
     filter_node = lazy("seekable.nodes.filter")
     flatten_node = lazy("seekable.nodes.flatten")
     sort_node = lazy("seekable.nodes.sort")
+    rows_to_exclude = lazy("seekable.nodes.rows_to_exclude")
     split_node = lazy("seekable.nodes.split")
+    without_node = lazy("seekable.nodes.without")
 
 __all__ = ["RowMethods"]
 
@@ -117,6 +120,46 @@ class RowMethods(Face):
         lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1, below=AT_ONCE)
         block_rows = None if block_rows is None else checked_count("block_rows", block_rows, least=1)
         return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed, block_rows))
+
+    def without(
+        self, what: rows_to_exclude.Excludes, *, fill: Literal["replace", "hole"] = "replace"
+    ) -> Self:
+        """Return the dataset without some records; all others stay at their positions, in every epoch.
+
+        In the place of a record comes another one of the same source, chosen as it was: one that passed the
+        same filter, and is of the same split. In an epoch replacements are distinct, and in each epoch they
+        are others: a kept record comes once or twice. Where ``k`` records are left out and fewer, ``K``, are
+        kept, it comes between ``1 + k // K`` and ``1 + ceil(k / K)`` times. A replacement is a random read.
+
+        Call it last, after ``filter``, ``split`` and the like. No record is read, unless keys are given.
+
+        Args:
+            what: Locations as of ``locate``, or ``(path, row)`` pairs, whose paths are absolute or as below
+                the folder that was opened; keys of a dataset that was opened with ``key=``; a dict of the
+                names of a mixture's sources and row numbers, counted before a shuffle; a dataset over the
+                same files; or the path of a file of JSON lines with ``path`` and ``row``.
+            fill: ``"hole"`` for ``sk.HOLE`` in the place of a record, which batches and streams leave out.
+
+        Raises:
+            WrongType: ``what`` is nothing of these.
+            DataNotFound: there is no such file in the dataset, or no such file of rows.
+            OutOfRange: a file has no such row.
+            KeyNotFound: no record has a key.
+            InvalidArgument: nothing would be kept of a source, or records are tuples of ``zip`` whose parts
+                were shuffled apart.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence("abcdef", version=1).shuffle(seed=1)
+            >>> clean = ds.without([ds.locate(2)])
+            >>> "".join(ds), "".join(clean), "".join(clean.epoch(1))
+            ('afebdc', 'afabdc', 'fdaabc')
+        """
+        if fill not in ("replace", "hole"):
+            message = f"fill must be 'replace' or 'hole' (got {fill!r})"
+            raise InvalidArgument(message)
+        rows = rows_to_exclude.excluded_rows(self._node, what)
+        return self._over(without_node.excluded(self._node, rows, fill=fill))
 
     def __add__(self, other: Self) -> Self:
         """Return ``sk.concat([self, other])``: the records of this dataset, then those of another.

@@ -10,7 +10,7 @@ import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any, Protocol, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 
@@ -197,6 +197,8 @@ class ElementwiseNode(InnerNode):
 class EachRecordNode(UnaryNode, ElementwiseNode, RecordNode):
     """A node that makes one record from each record of the child."""
 
+    apart: ClassVar[bool] = True
+
     @property
     def size(self) -> int | None:
         """The number of records of the child."""
@@ -372,7 +374,7 @@ def leaves_of(node: Node) -> list[LeafNode]:
 _OWN_RECORDS = frozenset(
     {
         *("alias", "batch", "drop_columns", "fill", "partitions", "rename", "select_columns"),
-        *("source_column", "zip"),
+        *("source_column", "with_holes", "zip"),
     }
 )
 """The kinds of nodes that make records without a function of the user."""

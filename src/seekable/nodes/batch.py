@@ -37,6 +37,7 @@ class Batch(UnaryNode, RecordNode):
     length: int
 
     kind: ClassVar[str] = "batch"
+    apart: ClassVar[bool] = True
 
     @property
     def size(self) -> int | None:

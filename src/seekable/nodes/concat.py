@@ -35,6 +35,7 @@ class Concat(OrderNode):
     parts: tuple[Node, ...]
 
     kind: ClassVar[str] = "concat"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset if a part has no length."""

@@ -28,6 +28,7 @@ class Epoch(UnaryNode, OrderNode):
     number: int
 
     kind: ClassVar[str] = "epoch"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset if the child has no epochs."""

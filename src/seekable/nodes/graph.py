@@ -606,8 +606,8 @@ def must_be_steady(node: Graph, needed_by: str) -> None:
     if not node.steady:
         message = (
             f"{needed_by} needs rows that are the same record in every epoch, and here they are not: "
-            f"put it before shuffle, pack, mix and map(rng=True), take one epoch of them with epoch(e), or "
-            f"shuffle with fixed=True"
+            f"put it before shuffle, pack, mix, without and map(rng=True), take one epoch of them with "
+            f"epoch(e), or shuffle with fixed=True"
         )
         raise InvalidArgument(message)
 

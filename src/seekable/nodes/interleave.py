@@ -31,6 +31,7 @@ class Interleave(PermutationNode, OrderNode):
     dealt_to: int
 
     kind: ClassVar[str] = "interleave"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset if the child has no length."""

@@ -34,6 +34,7 @@ from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
 from seekable.nodes.split import Split, StableSplit
 from seekable.nodes.windowed import WindowedShuffle
+from seekable.nodes.without import WithHoles, Without
 from seekable.nodes.zip import Zip
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _CORE: dict[str, type[Node]] = {
         *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, FlattenNode),
         *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Partitions, Rename, Repeat, RowSource, Sample),
         *(Select, SelectColumns, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit),
-        *(UnifyColumns, WindowedShuffle, Zip),
+        *(UnifyColumns, WindowedShuffle, WithHoles, Without, Zip),
     )
 }
 

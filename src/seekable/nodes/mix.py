@@ -105,6 +105,7 @@ class Mix(OrderNode):
     stop: Stop
 
     kind: ClassVar[str] = "mix"
+    apart: ClassVar[bool] = True
     counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

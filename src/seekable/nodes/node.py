@@ -8,7 +8,7 @@ A node is a frozen dataclass. It may be shared, pickled, and used from any threa
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -49,6 +49,7 @@ __all__ = [
     "HoldsNode",
     "InnerNode",
     "LeafNode",
+    "NamedFiles",
     "Node",
     "OrderNode",
     "RecordNode",
@@ -218,10 +219,32 @@ class Node(Graph):
 
     # The graph.
 
+    apart: ClassVar[bool] = False
+    """True if a record of a child decides no record but its own, and may be left out below this node."""
+
+    masks: ClassVar[bool] = False
+    """True if a record holds parts of many records of the child, and what is left out is masked in it."""
+
+    def masked(self, rows: Int64s) -> Node:
+        """Return this node with some rows of the child masked in its records; only where ``masks`` is True.
+
+        Args:
+            rows: rows of the child: int64, ascending and distinct.
+
+        Raises:
+            InvalidArgument: the records have nothing that says what counts.
+        """
+        raise NotImplementedError
+
     @property
     @abstractmethod
     def children(self) -> tuple[Node, ...]:
         """The nodes that this one takes records from."""
+
+    @classmethod
+    def decides_order(cls, arguments: Mapping[str, Any]) -> bool:
+        """Return True if a description with these arguments decides the order of such a node."""
+        return not cls.order_unknown
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Node | None:
@@ -323,6 +346,20 @@ def node_of(dataset: HoldsNode) -> Node:
         2
     """
     return dataset._node  # noqa: SLF001 - the one door to it
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """The files of a source, in the order of its rows: those of the first file come first."""
+
+    names: Sequence[str]
+    """The path of each file below the folder that was opened; in angle brackets for a sequence."""
+
+    head_tails: Sequence[str]
+    """The digest of the head and the tail of each file; empty for a sequence."""
+
+    records: Int64s
+    """The number of records of each file: int64."""
 
 
 class InnerNode(Node):
@@ -474,6 +511,10 @@ class LeafNode(RecordNode):
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows of this source that are row ``row`` of the file ``path``."""
+
+    @abstractmethod
+    def named_files(self) -> NamedFiles:
+        """Return the files whose rows are those of this source, as fingerprints know them."""
 
     @abstractmethod
     def close(self) -> None:

@@ -30,6 +30,7 @@ class Repeat(UnaryNode, ElementwiseNode, OrderNode):
     times: int
 
     kind: ClassVar[str] = "repeat"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise an error for an endless child, or for more than 2**63 positions."""

@@ -11,7 +11,7 @@ from seekable._cached import cached
 from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.graph import Origins, Plan, Reader, part_of
-from seekable.nodes.node import LeafNode
+from seekable.nodes.node import LeafNode, NamedFiles
 from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name
 from seekable.storage.memory import cache_bytes
@@ -99,6 +99,10 @@ class SequenceSource(LeafNode):
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row itself if the path is the place of this sequence; otherwise no row."""
         return [row] if path == self.place and row < self.size else []
+
+    def named_files(self) -> NamedFiles:
+        """Return the sequence as one file, named by its place."""
+        return NamedFiles([self.place], [""], np.array([self.size], dtype=np.int64))
 
     def close(self) -> None:
         """Do nothing: the sequence is the caller's."""

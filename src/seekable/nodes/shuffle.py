@@ -39,6 +39,7 @@ class Shuffle(PermutationNode, OrderNode):
     fixed: bool
 
     kind: ClassVar[str] = "shuffle"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset if the child has no length."""

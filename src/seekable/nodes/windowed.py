@@ -55,6 +55,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
     """The most rows of a block; None for the blocks of the child."""
 
     kind: ClassVar[str] = "windowed_shuffle"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise EndlessDataset without a length; warn if the open windows exceed the caches."""

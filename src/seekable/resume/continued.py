@@ -67,6 +67,7 @@ class Continued(OrderNode):
     first: int
 
     kind: ClassVar[str] = "continued"
+    apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the arguments.

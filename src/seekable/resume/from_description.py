@@ -148,7 +148,7 @@ def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Node:
     """
     here = f"{path}{tree['kind']}"
     known = _class_of(tree, here)
-    if known.order_unknown or issubclass(known, LeafNode):
+    if not known.decides_order(tree) or issubclass(known, LeafNode):
         return source(tree, here)
     below = tree["of"]
     paths = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]

@@ -31,9 +31,11 @@ from seekable.nodes.filter import Filter
 from seekable.nodes.flatten import FlattenNode
 from seekable.nodes.node import LeafNode, Node, OrderNode, RecordNode
 from seekable.nodes.repeat import Repeat
+from seekable.nodes.rows_to_exclude import rows_left_out
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
+from seekable.nodes.without import LeavesOut, WithHoles, excluded
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.pipeline_sources import with_child
@@ -406,7 +408,12 @@ def _transplanted(old: Node, new: Node) -> Node:
         else:
             made = with_child(order, made)
     for node in reversed(nodes):
-        if isinstance(node, RecordNode):
+        if isinstance(node, LeavesOut):
+            # Rows of the present files, which may have other numbers among the old rows.
+            made = excluded(
+                made, rows_left_out(node), fill="hole" if isinstance(node, WithHoles) else "replace"
+            )
+        elif isinstance(node, RecordNode):
             made = with_child(node, made)
     if made.size != old.size:
         message = f"what was {old!r} has {made.size:,} records over the present sources: {made!r}"
@@ -448,7 +455,7 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
 
 
 def _is_over_one(node: Node) -> TypeGuard[UnaryNode]:
-    return isinstance(node, UnaryNode) and isinstance(node, OrderNode | ElementwiseNode)
+    return isinstance(node, UnaryNode) and isinstance(node, OrderNode | ElementwiseNode | LeavesOut)
 
 
 def _transplanted_core(old: Node, new: Node) -> Node:

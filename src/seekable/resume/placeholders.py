@@ -17,7 +17,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, PassOn, UnaryNode
 from seekable.nodes.graph import Plan, Reader, Router
 from seekable.nodes.kinds import node_class
-from seekable.nodes.node import LeafNode, Node, OrderNode
+from seekable.nodes.node import LeafNode, NamedFiles, Node, OrderNode
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
@@ -155,6 +155,12 @@ class PlaceholderSource(LeafNode):
         same = [i for i, name in enumerate(self.names) if path == name or path.endswith(f"/{name}")]
         return [int(self._first_rows[i]) + row for i in same if row < self.records[i]]
 
+    def named_files(self) -> NamedFiles:
+        """Return the described files; what chose rows by content has one of an unknown name."""
+        digests = [file["head_tail"] for file in self.described.get("files", [])] if self.is_source else []
+        records = np.array(self.records, dtype=np.int64)
+        return NamedFiles(self.names, digests or [""] * len(self.names), records)
+
     def row_refs(self, rows: Int64s) -> list[Any]:
         """Return the `RowRef` of each row; its ``Location`` if the files were found again."""
         if self.files is not None:
@@ -216,6 +222,7 @@ class PlaceholderMap(UnaryNode, ElementwiseNode, OrderNode):
     """The description, without the child's."""
 
     kind: ClassVar[str] = "described_map"
+    apart: ClassVar[bool] = True
 
     @property
     def size(self) -> int | None:

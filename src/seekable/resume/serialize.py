@@ -165,7 +165,7 @@ def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Node]) -> Node:
     below = tuple(_from_brief(child, nodes) for child in brief["of"])
     if "like" in brief:
         return with_child(nodes[brief["like"]], below[0])
-    if brief["kind"] != Continued.kind and node_class(brief["kind"]).order_unknown:
+    if brief["kind"] != Continued.kind and not node_class(brief["kind"]).decides_order(brief):
         return selected_rows(brief, below[0], nodes, path=brief.get("path"))
     return node_over(brief, below)
 

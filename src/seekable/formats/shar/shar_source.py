@@ -29,7 +29,7 @@ from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.leaf import FilesLeaf, undecodable
 from seekable.nodes.graph import Plan, Reader, held
-from seekable.nodes.node import LeafNode, Node
+from seekable.nodes.node import LeafNode, NamedFiles, Node
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -158,6 +158,10 @@ class SharSource(LeafNode):
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows over all files that a row in the files of a path is, cuts or a field."""
         return sorted({found for part in self.parts for found in part.rows_of(path, row)})
+
+    def named_files(self) -> NamedFiles:
+        """Return the files of the cuts as fingerprints know them."""
+        return self.lines.named_files()
 
     def close(self) -> None:
         """Close the files of the source. They are opened again when a record is read."""

@@ -17,7 +17,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable._log import warn_caller
 from seekable.nodes.key import itself
-from seekable.nodes.node import LeafNode
+from seekable.nodes.node import LeafNode, NamedFiles
 from seekable.nodes.readahead import read_rows
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
@@ -109,6 +109,11 @@ class FilesLeaf(LeafNode):
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, counted over all files, of a row in each file of that path."""
         return self.files.rows_of(path, row)
+
+    def named_files(self) -> NamedFiles:
+        """Return the files as fingerprints know them."""
+        files = self.files
+        return NamedFiles(files.plain_names(), files.digests("head_tail"), files.records)
 
     def close(self) -> None:
         """Close the files of the source. They are opened again when a record is read."""

@@ -44,6 +44,7 @@ class MegatronBlend(OrderNode):
     """The number of draws of an epoch."""
 
     kind: ClassVar[str] = "megatron_blend"
+    apart: ClassVar[bool] = True
     counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -63,6 +63,7 @@ class PackedNode(UnaryNode, RecordNode):
     """The columns that are used above; None for all. The description leaves them out."""
 
     counted: ClassVar[bool] = True
+    masks: ClassVar[bool] = True
     order_unknown: ClassVar[str] = (
         "the description has a digest of the lengths of documents, and not the lengths (token files that "
         "are found again have them)"
@@ -171,6 +172,17 @@ class PackedNode(UnaryNode, RecordNode):
     def declared(self) -> Mapping[str, Any] | None:
         """Return the names of the columns; only records show their types."""
         return dict.fromkeys(self.form.columns)
+
+    def masked(self, rows: Int64s) -> Self:
+        """Refuse to leave tokens out.
+
+        Raises:
+            InvalidArgument: always.
+        """
+        message = (
+            f"{self.kind}() has samples of many documents: leave these out first, ds.without(...).pack()"
+        )
+        raise InvalidArgument(message)
 
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:

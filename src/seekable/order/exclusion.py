@@ -1,0 +1,366 @@
+"""Rows that are left out, and the rows that come in their places: arithmetic, forward and inverse.
+
+Of ``n`` rows ``k`` are left out, and ``K = n - k`` are kept. Where the ``j``-th row that is left out would
+come in an epoch, a kept row comes: with ``c, t = divmod(j, K)`` it is the kept row with the number that a
+keyed permutation of ``range(K)`` sends ``t`` to, under a key of its own for each epoch and ``c``. So in an
+epoch the replacements are distinct as long as ``k <= K``; beyond that each kept row is a replacement
+``k // K`` times, or once more. All other rows stay where they are.
+
+The rows that are left out are a sorted list, or, where they are more than one in 64, a bitmap with a running
+count for each 512 bits. In both forms one bit decides for nearly all rows that they are kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.order.arrays import divided, united
+from seekable.order.keys import U64, derive, derive_each, kind_key
+from seekable.order.permutation import permute, permute_one, unpermute
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Exclusion", "RowBitmap", "RowList", "RowSet", "row_set"]
+
+_KEY: Final = derive(kind_key("without"), 0)
+
+_SPARSE = 64
+"""Of how many rows one may be left out at most for a list: then a list is no longer than a bitmap."""
+
+_WORD_SHIFT, _BLOCK_SHIFT = 6, 9
+_WORD, _BLOCK = 1 << _WORD_SHIFT, 1 << _BLOCK_SHIFT
+_WORDS = _BLOCK // _WORD
+"""The words of 64 bits in a block, which has one running count."""
+
+_AT_ONCE = 1 << 18
+"""The number of places that the inverse looks at together."""
+
+
+class RowSet(ABC):
+    """Some of ``size`` rows, with their ranks: how many of them come before a row."""
+
+    size: int
+    """The number of all rows."""
+
+    count: int
+    """The number of rows in the set."""
+
+    @abstractmethod
+    def holding(self, rows: Int64s) -> NDArray[np.intp]:
+        """Return the indices of those of some rows that are in the set, ascending."""
+
+    @abstractmethod
+    def holds_one(self, row: int) -> bool:
+        """Return True if a row is in the set."""
+
+    @abstractmethod
+    def rank(self, rows: Int64s) -> Int64s:
+        """Return how many rows of the set are below each of some rows."""
+
+    @abstractmethod
+    def rank_one(self, row: int) -> int:
+        """Return how many rows of the set are below one row."""
+
+    @abstractmethod
+    def select(self, numbers: Int64s) -> Int64s:
+        """Return the rows of the set with some numbers, from 0, in ascending order of the rows."""
+
+    @abstractmethod
+    def select_others(self, numbers: Int64s) -> Int64s:
+        """Return the rows outside the set with some numbers."""
+
+    @abstractmethod
+    def select_other(self, number: int) -> int:
+        """Return the row outside the set with one number."""
+
+
+def row_set(rows: Int64s, size: int) -> RowSet:
+    """Return some rows in the form that takes fewer bytes.
+
+    Args:
+        rows: the rows, ascending and distinct, from 0 to ``size - 1``.
+        size: the number of all rows.
+
+    Example:
+        >>> few = row_set(np.array([5, 6, 999]), 1000)
+        >>> type(few).__name__, few.rank(np.array([0, 6, 1000])).tolist(), few.select_other(5)
+        ('RowList', [0, 1, 3], 7)
+        >>> type(row_set(np.arange(0, 1000, 3), 1000)).__name__
+        'RowBitmap'
+    """
+    return RowBitmap(rows, size) if rows.size * _SPARSE >= size else RowList(rows, size)
+
+
+@final
+class RowList(RowSet):
+    """Rows as a sorted list: 8 bytes each, as many again for the others, and 8 for the bits."""
+
+    def __init__(self, rows: Int64s, size: int) -> None:
+        """Keep ascending distinct rows of ``range(size)``."""
+        self.size, self.count = size, int(rows.size)
+        self._rows = np.ascontiguousarray(rows, dtype=np.int64)
+        self._before = self._rows - np.arange(self.count, dtype=np.int64)
+        # One bit for each run of 2**shift rows; there are at most 64 bits for each row of the set.
+        self._shift = 0
+        while size >> self._shift > max(_WORD, _SPARSE * self.count):
+            self._shift += 1
+        runs = self._rows >> self._shift
+        words = _bits(runs[np.diff(runs, prepend=-1) > 0], (size >> self._shift) + 1)
+        self._bytes = words.view(np.uint8)
+
+    def holding(self, rows: Int64s) -> NDArray[np.intp]:
+        """Return the indices of the rows in the set: those whose run has a bit are looked up in the list."""
+        maybe = np.flatnonzero(_bit(self._bytes, rows >> self._shift if self._shift else rows))
+        if not maybe.size:
+            return maybe
+        some = rows[maybe]
+        found = np.minimum(np.searchsorted(self._rows, some), self.count - 1)
+        return np.compress(self._rows[found] == some, maybe)
+
+    def holds_one(self, row: int) -> bool:
+        """Return True if a row is in the set."""
+        run = row >> self._shift
+        if not self._byte_view[run >> 3] >> (run & 7) & 1:
+            return False
+        at = bisect_left(self._row_view, row)
+        return at < self.count and self._row_view[at] == row
+
+    def rank(self, rows: Int64s) -> Int64s:
+        """Return how many rows of the set are below each of some rows."""
+        return np.searchsorted(self._rows, rows)
+
+    def rank_one(self, row: int) -> int:
+        """Return how many rows of the set are below one row."""
+        return bisect_left(self._row_view, row)
+
+    def select(self, numbers: Int64s) -> Int64s:
+        """Return the rows of the set with some numbers."""
+        return self._rows[numbers]
+
+    def select_others(self, numbers: Int64s) -> Int64s:
+        """Return the rows outside the set with some numbers."""
+        return numbers + np.searchsorted(self._before, numbers, side="right")
+
+    def select_other(self, number: int) -> int:
+        """Return the row outside the set with one number."""
+        return number + bisect_right(self._before_view, number)
+
+    @cached
+    def _row_view(self) -> memoryview:
+        return self._rows.data
+
+    @cached
+    def _before_view(self) -> memoryview:
+        return self._before.data
+
+    @cached
+    def _byte_view(self) -> memoryview:
+        return self._bytes.data
+
+
+@final
+class RowBitmap(RowSet):
+    """Rows as one bit for each of all rows, and a running count for each block of 512 bits."""
+
+    def __init__(self, rows: Int64s, size: int) -> None:
+        """Set the bits of ascending distinct rows of ``range(size)``."""
+        self.size, self.count = size, int(rows.size)
+        blocks = (size >> _BLOCK_SHIFT) + 1
+        self._words = _bits(rows, blocks * _BLOCK)
+        self._bytes = self._words.view(np.uint8)
+        edges = np.arange(blocks + 1, dtype=np.int64) << _BLOCK_SHIFT
+        self._counts = np.searchsorted(rows, edges).astype(np.int64)
+        """The number of rows of the set before each block, then of all."""
+        # Beyond the last row all bits are 0, so that there are numbers of others that no caller asks for.
+        self._other_counts = edges - self._counts
+
+    def holding(self, rows: Int64s) -> NDArray[np.intp]:
+        """Return the indices of the rows whose bit is set."""
+        return np.flatnonzero(_bit(self._bytes, rows))
+
+    def holds_one(self, row: int) -> bool:
+        """Return True if the bit of a row is set."""
+        return bool(self._byte_view[row >> 3] >> (row & 7) & 1)
+
+    def rank(self, rows: Int64s) -> Int64s:
+        """Return the count of the row's block, and of the bits below the row in it."""
+        words = rows >> _WORD_SHIFT
+        below = (U64(1) << (rows & (_WORD - 1)).astype(np.uint64)) - U64(1)
+        ranks: Int64s = self._counts[rows >> _BLOCK_SHIFT] + _ones(self._words[words] & below)
+        first = words & ~(_WORDS - 1)
+        for number in range(_WORDS - 1):
+            ranks += np.where(first + number < words, _ones(self._words[first + number]), 0)
+        return ranks
+
+    def rank_one(self, row: int) -> int:
+        """Return how many rows of the set are below one row."""
+        first = row >> _BLOCK_SHIFT << (_BLOCK_SHIFT - 3)
+        bits = int.from_bytes(self._byte_view[first : first + _BLOCK // 8], "little")
+        below = bits & ((1 << (row & (_BLOCK - 1))) - 1)
+        return int(self._count_view[row >> _BLOCK_SHIFT]) + below.bit_count()
+
+    def select(self, numbers: Int64s) -> Int64s:
+        """Return the rows of the set with some numbers."""
+        return self._selected(numbers, self._counts, U64(0))
+
+    def select_others(self, numbers: Int64s) -> Int64s:
+        """Return the rows outside the set with some numbers."""
+        return self._selected(numbers, self._other_counts, ~U64(0))
+
+    def select_other(self, number: int) -> int:
+        """Return the row outside the set with one number."""
+        return int(self.select_others(np.array([number], dtype=np.int64))[0])
+
+    def _selected(self, numbers: Int64s, counts: Int64s, flip: np.uint64) -> Int64s:
+        """Return the rows with some numbers among those whose bits are 1 after they were flipped or not."""
+        block = np.searchsorted(counts, numbers, side="right") - 1
+        left = numbers - counts[block]
+        word = block * _WORDS
+        for number in range(_WORDS - 1):
+            ones = _ones(self._words[block * _WORDS + number] ^ flip)
+            # Once the word is found, it stays behind the one that is looked at.
+            passed = (word == block * _WORDS + number) & (left >= ones)
+            left -= np.where(passed, ones, 0)
+            word += passed
+        return (word << _WORD_SHIFT) + _place_in_word(self._words[word] ^ flip, left)
+
+    @cached
+    def _byte_view(self) -> memoryview:
+        return self._bytes.data
+
+    @cached
+    def _count_view(self) -> memoryview:
+        return self._counts.data
+
+
+def _bits(rows: Int64s, size: int) -> NDArray[np.uint64]:
+    """Return words of little-endian bits, of which those of ascending distinct rows are set."""
+    words = np.zeros((size >> _WORD_SHIFT) + 1, dtype="<u8")
+    if rows.size:
+        of_rows = rows >> _WORD_SHIFT
+        firsts = np.flatnonzero(np.diff(of_rows, prepend=-1))
+        ones = U64(1) << (rows & (_WORD - 1)).astype(np.uint64)
+        words[of_rows[firsts]] = np.bitwise_or.reduceat(ones, firsts)
+    return words
+
+
+def _bit(packed: NDArray[np.uint8], rows: Int64s) -> NDArray[np.uint8]:
+    """Return the bits of some rows, as 0 or another number."""
+    set_: NDArray[np.uint8] = packed[rows >> 3] & (np.uint8(1) << (rows & 7).astype(np.uint8))
+    return set_
+
+
+_MASKS = tuple(map(U64, (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)))
+
+
+def _ones(words: NDArray[np.uint64]) -> Int64s:
+    """Return the number of bits that are 1 in each word."""
+    pairs, fours, eights, sums = _MASKS
+    words = words - ((words >> U64(1)) & pairs)
+    words = (words & fours) + ((words >> U64(2)) & fours)
+    words = (words + (words >> U64(4))) & eights
+    return ((words * sums) >> U64(56)).astype(np.int64)
+
+
+def _place_in_word(words: NDArray[np.uint64], left: Int64s) -> Int64s:
+    """Return the place of the bit in each word that is 1 and has ``left`` such bits below it."""
+    places = np.zeros_like(left)
+    for width in (32, 16, 8, 4, 2, 1):
+        low = _ones(words & U64((1 << width) - 1))
+        above = left >= low
+        left = left - np.where(above, low, 0)
+        places += np.where(above, width, 0)
+        words = np.where(above, words >> U64(width), words)
+    return places
+
+
+@final
+class Exclusion:
+    """What comes at each position of ``size`` rows, epoch after epoch, if some rows are left out.
+
+    Example:
+        >>> out = Exclusion(np.array([5, 6, 7, 500, 999]), 1000)
+        >>> out.forward(np.array([4, 5, 6, 1005])).tolist(), out.forward_one(5)
+        ([4, 695, 544, 1031], 695)
+        >>> out.inverse(np.array([695, 5])).tolist()
+        [695, 5]
+    """
+
+    def __init__(self, rows: Int64s, size: int) -> None:
+        """Leave out ascending distinct rows of ``range(size)``, of which not all may be left out.
+
+        Raises:
+            ValueError: no row is kept.
+        """
+        self.size = size
+        self.out = row_set(rows, size)
+        """The rows that are left out."""
+        self.kept = size - self.out.count
+        """The number of rows that are kept."""
+        if self.kept < 1:
+            message = f"of {size:,} rows {self.out.count:,} are left out, and none is kept"
+            raise ValueError(message)
+
+    def forward(self, positions: Int64s) -> Int64s:
+        """Return the positions of the rows that come at some positions: of kept rows, in the same epoch."""
+        epochs, rows = divided(positions, self.size)
+        at = self.out.holding(rows)
+        if not at.size:
+            return positions
+        epochs = epochs[at]
+        chunks, numbers = divided(self.out.rank(rows[at]), self.kept)
+        keys = self._keys(united(epochs), united(chunks))
+        moved = positions.copy()
+        moved[at] = epochs * self.size + self.out.select_others(permute(numbers, self.kept, keys))
+        return moved
+
+    def forward_one(self, position: int) -> int:
+        """Return ``forward`` of one position, without arrays."""
+        epoch, row = divmod(position, self.size)
+        if not self.out.holds_one(row):
+            return position
+        chunk, number = divmod(self.out.rank_one(row), self.kept)
+        number = permute_one(number, self.kept, derive(_KEY, epoch, chunk))
+        return epoch * self.size + self.out.select_other(number)
+
+    def inverse(self, positions: Int64s) -> Int64s:
+        """Return the positions at which the rows at some positions come, in no order; none for rows left out.
+
+        A kept row comes at its own position, and wherever it is a replacement.
+        """
+        epochs, rows = np.divmod(positions, self.size)
+        is_kept = np.ones(rows.size, dtype=np.bool_)
+        is_kept[self.out.holding(rows)] = False
+        epochs, rows = epochs[is_kept], rows[is_kept]
+        found = [positions[is_kept]]
+        numbers = rows - self.out.rank(rows)
+        chunks = -(-self.out.count // self.kept)
+        some = max(1, _AT_ONCE // max(1, chunks))
+        for first in range(0, numbers.size, some):
+            there = slice(first, first + some)
+            found += self._replaced_by(epochs[there], numbers[there], chunks)
+        return np.concatenate(found)
+
+    def _replaced_by(self, epochs: Int64s, numbers: Int64s, chunks: int) -> list[Int64s]:
+        """Return arrays of the positions at which the kept rows with some numbers are replacements."""
+        found = []
+        for first in range(0, chunks, _AT_ONCE):
+            chunk = np.arange(first, min(first + _AT_ONCE, chunks), dtype=np.int64)
+            places = unpermute(numbers[:, None], self.kept, self._keys(epochs[:, None], chunk))
+            places += chunk * self.kept
+            is_there = places < self.out.count
+            own = np.broadcast_to(epochs[:, None], places.shape)[is_there]
+            found.append(own * self.size + self.out.select(places[is_there]))
+        return found
+
+    def _keys(self, epochs: Int64s, chunks: Int64s) -> NDArray[np.uint64]:
+        of_epochs = derive_each(np.array([_KEY], dtype=np.uint64), epochs.astype(np.uint64))
+        return derive_each(of_epochs, chunks.astype(np.uint64))
