@@ -93,7 +93,7 @@ def test_an_empty_state_changes_nothing() -> None:
     assert next(run) == batches_of(shuffled(37), 4)[1]
 
 
-@pytest.mark.parametrize("document", [None, [], "", 0, {"seekable": 2}, {"step": 1}])
+@pytest.mark.parametrize("document", [None, [], "", 0, {"seekable": 3}, {"step": 1}])
 def test_what_is_no_state_is_refused_alike(document: Any) -> None:
     """By a loader over a dataset, by one over a stream, and by a stream's iterator."""
     stream = shuffled(37).stream()
@@ -223,7 +223,7 @@ def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seekable": 2}, r"'seekable': 1 \(got 2\)"),
+        ({"seekable": 3}, r"'seekable': 1 \(got 3\)"),
         ({"seekable": None}, r"\(got None\)"),
         ({"fingerprint": 3}, r"'fingerprint' must be a string \(got 3\)"),
         ({"position": 2**63}, r"'position' must be an integer of at least 0 and below 2\*\*63 \(got 9223"),

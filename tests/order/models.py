@@ -111,6 +111,30 @@ def routed(
     return out
 
 
+def steered(
+    schedule: Schedule, cuts: Schedule, *, key: int, length: int, lanes: int = 1
+) -> list[tuple[int, int]]:
+    """Return source and position there of a mixture that was cut: each lane counts what it gave."""
+    begun = max(1, len([start for start, _ in schedule if start < cuts[0][0]]))
+    out: dict[int, tuple[int, int]] = {}
+    for lane in range(lanes):
+        ends = [len(range(lane, position, lanes)) for position, _ in cuts]
+        # Whole blocks, of which the cut leaves a part.
+        draws = max([ends[0], *(-(-start // lanes) for start, _ in schedule)]) + 2 * BLOCK
+        labels = lane_labels(schedule, key=key, epoch=0, lane=lane, lanes=lanes, draws=draws)[: ends[0]]
+        for number, (_, weights) in enumerate(cuts):
+            last = ends[number + 1] if number + 1 < len(cuts) else len(range(lane, length, lanes))
+            for block in range(-(-(last - ends[number]) // BLOCK)):
+                own = derive(key, 0, lane, begun + number, block)
+                labels += _block_labels(tuple(weights), block * BLOCK, BLOCK, own)
+            labels = labels[:last]
+        given: Counter[int] = Counter()
+        for draw, source in enumerate(labels):
+            out[draw * lanes + lane] = source, given[source] * lanes + lane
+            given[source] += 1
+    return [out[position] for position in range(length)]
+
+
 def length_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> int:
     """Count draws until the first (or every) source has given all of its records."""
     root = tree(weights)

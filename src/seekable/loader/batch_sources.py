@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._lazy import lazy
 from seekable.loader.batches import dataset_batches, fetched_ahead
+from seekable.loader.pieces import Pieces
 from seekable.nodes.bases import caches_of
+from seekable.state.journal import placed
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.node import Node
+    from seekable.state.journal import Journal
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
@@ -41,6 +44,8 @@ class JobStart:
     """The cursor of the first batch that the job makes, or has items for."""
     lanes: LaneStates | None = None
     """Of a stream the lanes of the job, and their states."""
+    journal: Journal = ()
+    """What changes in the run; the position of each change is known."""
 
 
 @final
@@ -55,8 +60,14 @@ class DatasetSource:
 
     def starts(self, state: Any, cursor: StepCursor, workers: int) -> list[JobStart]:
         """Return for each job the first step of its own."""
+        journal = state.journal
+        if journal:
+            # Counted from here: a job may begin after an entry that has not come yet.
+            after, last = self.steps.after, journal[-1].at
+            journal = placed(journal, lambda at: after(cursor, at - cursor.step).position, before=last + 1)
         return [
-            JobStart(self.steps.after(cursor, (number - cursor.step) % workers)) for number in range(workers)
+            JobStart(self.steps.after(cursor, (number - cursor.step) % workers), journal=journal)
+            for number in range(workers)
         ]
 
     def jobs(self, count: int, *, apart: bool) -> list[DatasetJob]:
@@ -68,14 +79,20 @@ class DatasetSource:
         ]
 
     def batches(
-        self, results: Sequence[Iterator[MadeBatch]], cursor: StepCursor, *, apart: bool
+        self,
+        results: Sequence[Iterator[MadeBatch]],
+        starts: Sequence[JobStart],
+        cursor: StepCursor,
+        *,
+        apart: bool,
     ) -> Iterator[MadeBatch]:
-        """Yield the batches of the jobs in turn."""
+        """Yield the batches of the jobs, which have begun at ``starts``, in turn."""
         first = cursor.step % len(results)
         turns = itertools.cycle([*results[first:], *results[:first]])
         batches = (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
         if apart and self._fetches_for_workers:
-            return fetched_ahead(batches, self.pipeline, self.steps, cursor)
+            pieces = Pieces(self.pipeline, starts[0].journal)
+            return fetched_ahead(batches, pieces, self.steps, cursor)
         return batches
 
     @property
@@ -100,7 +117,7 @@ class DatasetJob:
     def results(self, start: JobStart) -> Iterator[MadeBatch]:
         """Yield the batches of this job."""
         return dataset_batches(
-            self.dataset,
+            Pieces(self.dataset, start.journal),
             self.steps,
             start.cursor,
             self.collate,
@@ -111,12 +128,12 @@ class DatasetJob:
 
     def after(self, start: JobStart, result: MadeBatch) -> JobStart:
         """Return the start at the next step of this job."""
-        return JobStart(self.steps.after(result.after, self.of - 1))
+        return replace(start, cursor=self.steps.after(result.after, self.of - 1))
 
-    def paths(self, cursor: StepCursor) -> set[str]:
-        """Return the files of the batch at a cursor."""
-        positions, _ = self.steps.positions(cursor, 1, all_ranks=False)
-        return self.dataset.plan(positions).paths
+    def paths(self, start: JobStart) -> set[str]:
+        """Return the files of the first batch."""
+        positions, _ = self.steps.positions(start.cursor, 1, all_ranks=False)
+        return Pieces(self.dataset, start.journal).at(start.cursor.step).plan(positions).paths
 
 
 @final
@@ -133,14 +150,19 @@ class LaneSource:
         """Return the lanes of each job, and their states; no job is without a lane."""
         lanes = list(state.lanes.stages)
         shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
-        return [JobStart(cursor, state.lanes.copy_of(share)) for share in shares]
+        return [JobStart(cursor, state.lanes.copy_of(share), state.journal) for share in shares]
 
     def jobs(self, count: int, *, apart: bool) -> list[LanesJob]:
         """Return a job for each share of the lanes; the lanes are in its start."""
         return [LanesJob(self.pipeline, self.steps)] * count
 
     def batches(
-        self, results: Sequence[Iterator[Any]], cursor: StepCursor, *, apart: bool
+        self,
+        results: Sequence[Iterator[Any]],
+        starts: Sequence[JobStart],
+        cursor: StepCursor,
+        *,
+        apart: bool,
     ) -> Iterator[MadeBatch]:
         """Yield the batches made of all jobs' items; each job fetches ahead for its lanes."""
         rounds = zip(*results, strict=False)
@@ -168,9 +190,9 @@ class LanesJob:
         lanes.apply(result.deltas)
         cursor = start.cursor
         stop = cursor.position + self.steps.size_at(cursor.step)
-        return JobStart(replace(cursor, step=cursor.step + 1, position=stop), lanes)
+        return replace(start, cursor=replace(cursor, step=cursor.step + 1, position=stop), lanes=lanes)
 
-    def paths(self, cursor: StepCursor) -> set[str]:
+    def paths(self, start: JobStart) -> set[str]:
         """Return no file: which records come next depends on their contents."""
         return set()
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.loader.lane_deltas import LaneDeltas
+    from seekable.loader.pieces import Pieces
     from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.graph import Plan
@@ -58,7 +59,7 @@ class MadeBatch:
 
 
 def dataset_batches(
-    dataset: Node,
+    pieces: Pieces,
     steps: Steps,
     cursor: StepCursor,
     collate: Collate,
@@ -70,7 +71,7 @@ def dataset_batches(
     """Yield the batches of a dataset from a cursor to the end of its run, made in this thread.
 
     Args:
-        dataset: the dataset.
+        pieces: the dataset, or those of a run with a journal.
         steps: the division of positions into batches.
         cursor: the place of the first batch.
         collate: makes a batch of a list of records; None delivers single records.
@@ -82,9 +83,9 @@ def dataset_batches(
         NothingPassed: all records of a batch are holes.
     """
     columnar = collate is not None and takes_columns(collate)
-    decode = dataset.batch_form if columnar else "python"
-    planned = _planned_stretches(dataset, steps, cursor, number=number, of=of)
+    planned = _planned_stretches(pieces, steps, cursor, number=number, of=of)
     for stretch, plan, ahead in reads_ahead(planned, fetches=fetches_ahead):
+        decode = stretch.dataset.batch_form if columnar else "python"
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
             part = plan.slice(start, stop)
@@ -105,6 +106,8 @@ def dataset_batches(
 class _Stretch:
     """The positions of some next batches of a run."""
 
+    dataset: Node
+    """The dataset that they are positions of."""
     cursor: StepCursor
     """The cursor at which the stretch begins."""
     numbers: range
@@ -121,20 +124,23 @@ class _Stretch:
 
 
 def _planned_stretches(
-    dataset: Node, steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1
+    pieces: Pieces, steps: Steps, cursor: StepCursor, *, number: int = 0, of: int = 1
 ) -> Iterator[tuple[_Stretch, Plan]]:
     """Yield the rest of a run after a cursor, in stretches, each with the plan to read it.
 
-    A stretch has the batches of the steps ``t % of == number``. The first one is one batch: a restarted run
-    resolves no more of the order before its first batch.
+    A stretch has the batches of the steps ``t % of == number`` in one piece of the run. The first one is one
+    batch: a restarted run resolves no more of the order before its first batch.
     """
     wanted, positions_wanted = of, _AHEAD
     left = steps.left(cursor)
     while left != 0:
         count = wanted if left is None else min(wanted, left)
+        dataset, until = pieces.at(cursor.step), pieces.until(cursor.step)
+        count = count if until is None else min(count, until - cursor.step)
         mine = range((number - cursor.step) % of, count, of)
-        stretch = _Stretch(cursor, mine, *_positions(steps, cursor, count, mine))
-        yield stretch, dataset.plan(stretch.positions)
+        if mine:  # A piece may be so short that all of its steps are others'.
+            stretch = _Stretch(dataset, cursor, mine, *_positions(steps, cursor, count, mine))
+            yield stretch, dataset.plan(stretch.positions)
         cursor = steps.after(cursor, count)
         left = steps.left(cursor)
         wanted = max(of, steps.batches(cursor.step, of * positions_wanted * steps.world_size))
@@ -161,7 +167,7 @@ def _only_holes(here: StepCursor, records: int) -> str:
 
 
 def fetched_ahead(
-    batches: Iterator[MadeBatch], dataset: Node, steps: Steps, cursor: StepCursor
+    batches: Iterator[MadeBatch], pieces: Pieces, steps: Steps, cursor: StepCursor
 ) -> Iterator[MadeBatch]:
     """Yield batches that other processes make, and fetch meanwhile what the next of them are read from.
 
@@ -170,11 +176,11 @@ def fetched_ahead(
 
     Args:
         batches: the batches of a run, from a cursor on.
-        dataset: the dataset that they are of.
+        pieces: the dataset that they are of, or those of a run with a journal.
         steps: the division of its positions into batches.
         cursor: the place of the first batch.
     """
-    plans = far().reads.ahead(_planned_stretches(dataset, steps, cursor))
+    plans = far().reads.ahead(_planned_stretches(pieces, steps, cursor))
     for stretch, _ in plans:
         for _, stop, _, _ in stretch.batches(steps):
             plans.read_to(stop)

@@ -18,6 +18,7 @@ from seekable.errors import CorruptState, DataNotFound, InvalidArgument, StateMi
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, State, StreamState, merged, parse_state
+from seekable.state.journal import check_same_journal, described_upto
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import TEMPORARY_SUFFIX
@@ -264,6 +265,7 @@ def read_generation(folder: str, generation: Generation) -> State:
         return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
     for other in others:
         if states[other] != states[first]:
+            check_same_journal(first, states[first].get("journal"), other, states[other].get("journal"))
             raise CorruptState(
                 f"the ranks' states of step {generation.step} in {shown(folder)} differ ({first} and "
                 f"{other}): they came to it by different ways; remove the files of this step to resume from "
@@ -434,10 +436,8 @@ def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | N
     dataset = from_description.rebuild(whole_description(saved), find=finder)
     state = saved.state
     if state is not None:
-        _check_same(
-            dataset.fingerprint_at(state.position) if isinstance(state, RunState) else dataset.fingerprint,
-            saved,
-        )
+        upto = described_upto(state.position, state.journal) if isinstance(state, RunState) else None
+        _check_same(dataset.fingerprint if upto is None else dataset.fingerprint_at(upto), saved)
     return Rebuilt(dataset, tuple(finder.unlocated))
 
 

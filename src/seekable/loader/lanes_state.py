@@ -6,6 +6,7 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._log import LOG
 from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.lane_batches import lane_batches
 from seekable.loader.lane_deltas import LaneStates
@@ -17,6 +18,7 @@ from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_st
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
+from seekable.state.journal import joined, without_steers
 from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import MadeBatch
     from seekable.loader.steps import Steps
-    from seekable.state.document import TrainerPass
+    from seekable.state.document import State, TrainerPass
+    from seekable.state.journal import Journal
     from seekable.stream.stream import Stream
 
 __all__ = ["LanesState"]
@@ -42,6 +45,7 @@ class LanesState:
         pipeline: the stream that is delivered after ``resume="rows"``; else ``plain``.
         lanes: the states of the lanes; fresh ones if left out.
         given: by lane, the rows of which a part was delivered and another one waits.
+        journal: what was changed in the run.
     """
 
     def __init__(
@@ -52,8 +56,10 @@ class LanesState:
         pipeline: Stream | None = None,
         lanes: LaneStates | None = None,
         given: Mapping[int, Sequence[tuple[int, int]]] | None = None,
+        journal: Journal = (),
     ) -> None:
         self._plain, self._own = plain, own
+        self.journal = journal
         self.pipeline = self._settled = plain if pipeline is None else pipeline
         self.lanes = LaneStates.fresh(self.pipeline, own) if lanes is None else lanes
         own_given = {lane: rows for lane, rows in (given or {}).items() if lane in self.lanes.stages}
@@ -100,7 +106,8 @@ class LanesState:
         """Return the next run, whose lanes begin anew; those of a stream without end go on."""
         if self._plain.endless:
             return replace(cursor, began=cursor.step), self
-        return StepCursor(cursor.step, cursor.epoch + 1, 0, cursor.step), LanesState(self._plain, self._own)
+        begun = LanesState(self._plain, self._own, journal=self.journal)
+        return StepCursor(cursor.step, cursor.epoch + 1, 0, cursor.step), begun
 
     def document(
         self, steps: Steps, cursor: StepCursor, trainer_pass: TrainerPass | None, *, partial: bool, rows: bool
@@ -134,6 +141,7 @@ class LanesState:
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=rows_of_stream(stream) if self.by_rows else None,
+            journal=self.journal,
         )
 
     def resumed(self, steps: Steps, cursor: StepCursor) -> Resumed:
@@ -160,7 +168,12 @@ class LanesState:
         ended = {lane for lane in state.ended if lane in self._own}
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
         found = LanesState(
-            self._plain, self._own, pipeline=stream, lanes=lanes, given=rows_given(state.given)
+            self._plain,
+            self._own,
+            pipeline=stream,
+            lanes=lanes,
+            given=rows_given(state.given),
+            journal=joined(self.journal, state.journal, state.step),
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
         cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
@@ -174,7 +187,7 @@ class LanesState:
         if not isinstance(state, StreamState):
             if resume != "rows":
                 raise other_kind(state)
-            return stream_by_rows(self._plain, state)
+            return self._by_rows(state)
         try:
             if state.rows:
                 stream = stream_from_rows(state.rows, self._plain)
@@ -182,5 +195,10 @@ class LanesState:
         except StateMismatch:
             if resume != "rows":
                 raise
-            return stream_by_rows(self._plain, state)
+            return self._by_rows(state)
         return stream, state
+
+    def _by_rows(self, state: State) -> tuple[Stream, StreamState]:
+        if state.journal:
+            LOG.warning("%s", without_steers(state.journal))
+        return stream_by_rows(self._plain, state)

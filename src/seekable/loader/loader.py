@@ -2,7 +2,8 @@
 
 A `Loader` has a cursor, which says how far it has come (`RunProgress`), a producer of batches (`Producer`),
 and at most one live iterator (`BatchIterator`), which takes batches of the producer and moves the cursor.
-Questions about the cursor, and its moves, are in the base class (`Positioned`).
+Questions about the cursor, and its moves, are in a base class (`Positioned`), and what its owner changes
+while it runs in another one (`Steerable`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from seekable.loader.arguments import checked_steps
 from seekable.loader.batch_sources import DatasetSource, LaneSource
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import REPLACED, BatchIterator
-from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions
 from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
+from seekable.loader.steerable import Steerable
 from seekable.loader.workers import checked_workers
 from seekable.nodes.bases import positions_of_row
 from seekable.nodes.node import node_of
@@ -32,7 +33,7 @@ from seekable.storage.far import far
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seekable.loader import lanes_state, step_plan, summary
     from seekable.loader.arguments import BatchSizes
@@ -50,7 +51,7 @@ else:
 __all__ = ["Loader"]
 
 
-class Loader(Positioned):
+class Loader(Steerable):
     """Batches of a dataset or a stream; each ``iter(loader)`` is the next run of ``epochs`` epochs.
 
     So each run over a shuffled dataset has another order. For validation, give data that is not shuffled, or
@@ -81,6 +82,8 @@ class Loader(Positioned):
             depend on it. ``sk.Workers(4, timeout=60, restart=2)`` says more: threads instead of processes,
             how long a batch may take, and what happens when a process dies.
         prefetch_bytes: the bytes, about, of the batches that worker processes may make ahead.
+        journal: what is changed in the run, and when: the ``journal`` of a loader, or that of a state. It is
+            not needed to go on from a state, which has its own.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
@@ -117,6 +120,7 @@ class Loader(Positioned):
         max_holes: int | None = None,
         workers: int | Workers = 0,
         prefetch_bytes: int = 1 << 30,
+        journal: Iterable[Any] | None = None,
     ) -> None:
         options = WorkerOptions(
             prefetch=checked_count("prefetch", prefetch, least=0),
@@ -144,7 +148,8 @@ class Loader(Positioned):
         if max_holes is not None:
             max_holes = checked_count("max_holes", max_holes, least=0)
         single = batch_size is None and global_batch_size is None
-        super().__init__(RunProgress(division, state, max_holes=max_holes), single=single)
+        progress = RunProgress(division, state, max_holes=max_holes)
+        super().__init__(progress, single=single, journal=journal)
         made = None if single else checked_function("collate", collate)
         source_of = functools.partial(source, steps=division, collate=made)
         self._producer = Producer(source_of, options)
@@ -244,8 +249,9 @@ class Loader(Positioned):
                 "tells where an item came from"
             )
         rank = None if rank is None else checked_count("rank", rank, least=0)
-        cursor = self._progress.cursor_of(step)
-        return step_plan.plan_step(node_of(dataset), self._progress.steps, cursor, rank=rank)
+        progress = self._progress
+        made_by = progress.pieces(step).at(step)
+        return step_plan.plan_step(made_by, progress.steps, progress.cursor_of(step), rank=rank)
 
     def when(
         self, path: str | os.PathLike[str], row: int, *, epochs: int | range | None = None
@@ -285,8 +291,12 @@ class Loader(Positioned):
             )
         searched = step_plan.searched_epochs(epochs, progress.steps, progress.anchor)
         row = checked_count("row", row, least=0)
-        positions = positions_of_row(node_of(dataset), path, row, searched)
-        return step_plan.comings(progress.steps, progress.anchor, positions)
+        found: list[Coming] = []
+        for made_by, first, until in progress.pieces().from_step(progress.anchor.step):
+            positions = positions_of_row(made_by, path, row, searched)
+            comings = step_plan.comings(progress.steps, progress.anchor, positions)
+            found += [each for each in comings if first <= each.step and (until is None or each.step < until)]
+        return found
 
     def explain(self) -> str:
         """Return the batches, the run and the workers in words, and below them the pipeline as a tree.

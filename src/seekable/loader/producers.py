@@ -81,7 +81,7 @@ class Producer:
         source, execution = self._source, self._execution
         starts = source.starts(state, cursor, execution.workers)
         results = execution.run(source.jobs(len(starts), apart=execution.apart), starts)
-        batches = source.batches(results, cursor, apart=execution.apart)
+        batches = source.batches(results, starts, cursor, apart=execution.apart)
         return execution.ahead(_closing(batches, results), merges=source.merges)
 
     def close(self) -> None:

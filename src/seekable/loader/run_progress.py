@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
+from seekable.loader.pieces import Pieces
 from seekable.loader.steps import StepCursor
 from seekable.state.document import TrainerPass
+from seekable.state.journal import placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +100,7 @@ class RunProgress:
             )
             raise TooManyHoles(message)
         self.holes = holes
+        self._place_entries(batch.after)
         self.state.deliver(batch)
         self.cursor = batch.after
         self._loaded_pass = None
@@ -122,8 +125,19 @@ class RunProgress:
     def skip(self, count: int) -> None:
         """Leave out ``count`` batches, at most to the end of the run."""
         after = self.state.skip(self.steps, self.cursor, count)
+        self._place_entries(after)
         self.skipped += after.step - self.cursor.step
         self.cursor, self._loaded_pass = after, None
+
+    def _place_entries(self, after: StepCursor) -> None:
+        """Note the positions of those entries of the journal that begin before a later cursor."""
+        journal, before = self.state.journal, self.cursor
+        if journal and any(before.step <= entry.at < after.step for entry in journal):
+            self.state.journal = placed(
+                journal,
+                lambda at: self.steps.after(before, at - before.step).position,
+                before=after.step,
+            )
 
     def move(self, cursor: StepCursor) -> None:
         """Begin at a cursor to which the batches so far do not lead."""
@@ -211,6 +225,18 @@ class RunProgress:
             message = f"step must begin at a position below 2**63 (got {step}, at {cursor.position})"
             raise InvalidArgument(message)
         return cursor
+
+    def pieces(self, step: int | None = None) -> Pieces:
+        """Return the datasets of the steps that are known.
+
+        Args:
+            step: the last step that is asked for; None for all.
+        """
+        journal, last = self.state.journal, POSITIONS if step is None else step
+        return Pieces(
+            self.state.pipeline,
+            placed(journal, lambda at: self.cursor_of(at).position, before=last + 1),
+        )
 
     def document(
         self, cursor: StepCursor | None = None, *, partial: bool = False, rows: bool = True

@@ -22,6 +22,7 @@ from seekable.nodes.node import InnerNode, Node
 from seekable.order.remaining import Remaining
 from seekable.state.canonical import plain_json
 from seekable.state.document import RunState, has_row_offsets, other_kind, parse_state
+from seekable.state.journal import described_upto, joined, without_steers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,16 +30,18 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import MadeBatch
     from seekable.loader.steps import Steps
-    from seekable.nodes import evaluated, mix
+    from seekable.nodes import evaluated, mix, steer
     from seekable.resume import by_rows, consumed, continued, from_description, report, row_offsets, serialize
     from seekable.resume.consumed import DatasetProgress
     from seekable.resume.report import SourceReport
     from seekable.state import descriptions
     from seekable.state.document import State, TrainerPass
+    from seekable.state.journal import Journal
     from seekable.stream.stream import Stream
 else:
     evaluated = lazy("seekable.nodes.evaluated")
     mix = lazy("seekable.nodes.mix")
+    steer = lazy("seekable.nodes.steer")
     by_rows = lazy("seekable.resume.by_rows")
     consumed = lazy("seekable.resume.consumed")
     continued = lazy("seekable.resume.continued")
@@ -121,9 +124,12 @@ def log_anew(why: str) -> None:
 class PipelineState(Protocol):
     """The pipeline that a loader delivers, and the contents of its states besides the cursor."""
 
+    journal: Journal
+    """What its owner changed in the run."""
+
     @property
     def pipeline(self) -> Any:
-        """The node of the dataset, or the Stream, that is delivered."""
+        """The node of the dataset, or the Stream, that is delivered, without a journal."""
         ...
 
     @property
@@ -209,14 +215,18 @@ class DatasetState:
         plain: the dataset that the loader was made with.
         pipeline: the dataset that is delivered after ``resume="rows"``; else ``plain``.
         position: the position at which ``pipeline`` goes on.
+        journal: what was changed in the run.
     """
 
-    def __init__(self, plain: Node, pipeline: Node | None = None, position: int = 0) -> None:
+    def __init__(
+        self, plain: Node, pipeline: Node | None = None, position: int = 0, journal: Journal = ()
+    ) -> None:
         self._plain = plain
+        self.journal = journal
         self.pipeline = plain if pipeline is None else pipeline
         self._settled = (position, self.pipeline)
         if self.by_rows:
-            self._settled = (position, continued.simplified(self.pipeline, Remaining((), position)))
+            self._settled = (position, self._simplified(self.pipeline, position))
 
     @property
     def by_rows(self) -> bool:
@@ -239,9 +249,14 @@ class DatasetState:
         if self.by_rows and position != cursor.position:
             # What has come will not come again, unless the cursor has gone back.
             begun = dataset if position < cursor.position else self.pipeline
-            dataset = continued.simplified(begun, Remaining((), cursor.position))
+            dataset = self._simplified(begun, cursor.position)
             self._settled = cursor.position, dataset
         return dataset
+
+    def _simplified(self, dataset: Node, position: int) -> Node:
+        """Return a dataset without older orders that have come before a position."""
+        delivered = steer.changed(dataset, self.journal) if self.journal else None
+        return continued.simplified(dataset, Remaining((), position), delivered=delivered)
 
     def deliver(self, batch: MadeBatch) -> None:
         """Change nothing: the cursor says all."""
@@ -260,7 +275,7 @@ class DatasetState:
         """Return the state document at a cursor; it is the same on all ranks."""
         dataset, position = self.of_state(cursor), cursor.position
         return RunState(
-            fingerprint=dataset.fingerprint_at(position),
+            fingerprint=fingerprint_of_state(dataset, position, self.journal),
             step=cursor.step,
             epoch=cursor.epoch,
             position=position,
@@ -269,14 +284,16 @@ class DatasetState:
             rows=serialize.rows_of_dataset(dataset) or None if self.by_rows else None,
             pipeline=descriptions.text_of(dataset, functools.partial(_described, dataset)) if rows else None,
             trainer_pass=trainer_pass,
+            journal=self.journal,
         ).document()
 
     def resumed(self, steps: Steps, cursor: StepCursor) -> Resumed:
         """Return the sources as they are at a cursor."""
-        return Resumed(self.pipeline, functools.partial(self._progress, cursor))
+        return Resumed(self.pipeline, functools.partial(self._progress, cursor, self.journal))
 
-    def _progress(self, cursor: StepCursor) -> list[DatasetProgress]:
-        return consumed.progress_of_dataset(self.pipeline, cursor.position, first_epoch=cursor.epoch)
+    def _progress(self, cursor: StepCursor, journal: Journal) -> list[DatasetProgress]:
+        delivered = steer.changed(self.pipeline, journal) if journal else self.pipeline
+        return consumed.progress_of_dataset(delivered, cursor.position, first_epoch=cursor.epoch)
 
     def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
         """Return the cursor and the dataset that a state document, or one of row offsets, has.
@@ -296,7 +313,9 @@ class DatasetState:
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
             cursor = replace(cursor, epoch=cursor.position // size)
-        found = DatasetState(self._plain, dataset, cursor.position)
+        found = DatasetState(
+            self._plain, dataset, cursor.position, joined(self.journal, state.journal, state.step)
+        )
         return LoadedState(cursor, found, found.resumed(steps, cursor), state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Node, RunState]:
@@ -307,19 +326,27 @@ class DatasetState:
         if not isinstance(state, RunState):
             if resume != "rows":
                 raise other_kind(state)
-            return by_rows.dataset_by_rows(self._plain, state)
+            return _by_rows(self._plain, state)
         try:
             if state.rows:
                 dataset = serialize.dataset_from_rows(state.rows, self._plain)
             # By rows nobody reads in what they differ, and to find it takes seconds where files are many.
-            differs = resume == "rows" and dataset.fingerprint_at(state.position) != state.fingerprint
+            present = fingerprint_of_state(dataset, state.position, state.journal)
+            differs = resume == "rows" and present != state.fingerprint
             if not differs:
                 _check_pipeline(dataset, state)
         except StateMismatch:
             if resume != "rows":
                 raise
             differs = True
-        return by_rows.dataset_by_rows(self._plain, state) if differs else (dataset, state)
+        return _by_rows(self._plain, state) if differs else (dataset, state)
+
+
+def _by_rows(plain: Node, state: State) -> tuple[Node, RunState]:
+    """Return the dataset that resumes a saved run by rows, and the state of it there, without its steers."""
+    if state.journal:
+        LOG.warning("%s", without_steers(state.journal))
+    return by_rows.dataset_by_rows(plain, state)
 
 
 def _began(state: RunState, steps: Steps) -> int:
@@ -338,8 +365,16 @@ def _described(dataset: Node) -> descriptions.PipelineDescription:
 def described(pipeline: Node | Stream, state: State) -> dict[str, Any]:
     """Return the description of a pipeline up to the position of a state."""
     if isinstance(pipeline, Node):
-        return pipeline.describe(state.position if isinstance(state, RunState) else None)
+        return pipeline.describe(
+            described_upto(state.position, state.journal) if isinstance(state, RunState) else None
+        )
     return pipeline.describe()
+
+
+def fingerprint_of_state(dataset: Node, position: int, journal: Journal) -> str:
+    """Return the fingerprint of a dataset in a state of it at a position."""
+    upto = described_upto(position, journal)
+    return dataset.fingerprint if upto is None else dataset.fingerprint_at(upto)
 
 
 def _check_pipeline(dataset: Node, state: RunState) -> None:
@@ -348,14 +383,15 @@ def _check_pipeline(dataset: Node, state: RunState) -> None:
     Raises:
         StateMismatch: the fingerprints differ; the message says in what, if the state carries a description.
     """
-    present, old, advice = dataset.fingerprint_at(state.position), None, ""
+    upto = described_upto(state.position, state.journal)
+    present, old, advice = fingerprint_of_state(dataset, state.position, state.journal), None, ""
     if state.fingerprint == present:
         return
     if state.pipeline is not None:
-        old, advice = _described_before(
-            descriptions.PipelineDescription.parse(state.pipeline).tree, state.position
-        )
-    new = plain_json(dataset.describe(state.position))
+        old = descriptions.PipelineDescription.parse(state.pipeline).tree
+        if upto is not None:
+            old, advice = _described_before(old, upto)
+    new = plain_json(dataset.describe(upto))
     raise descriptions.mismatch(state.fingerprint, present, old=old, new=new, advice=advice)
 
 

@@ -240,7 +240,7 @@ class WorkerPool:
         try:
             return self.workers[number].receive(run, self._timeout, start.cursor)
         except WorkerHung as error:
-            paths = sorted(self._jobs[number].paths(start.cursor))
+            paths = sorted(self._jobs[number].paths(start))
             if paths:
                 more = f" and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
                 error.add_note(f"the batch reads from {', '.join(paths[:_MOST_PATHS])}{more}")

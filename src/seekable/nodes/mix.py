@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
@@ -20,6 +20,7 @@ from seekable.order.apportionment import whole_weights
 from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, decided_from, free_from, limit_of
+from seekable.order.steered_mixture import SteeredMixture
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s
@@ -96,13 +97,17 @@ def _check_empty(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Mix(OrderNode):
-    """Each record is drawn from one of the parts, in the order of `seekable.order.mixture`."""
+    """Each record is drawn from one of the parts, in the order of `seekable.order.mixture`.
+
+    A mixture of a run that was steered has ``cuts`` too: positions, and the weights from there on.
+    """
 
     parts: tuple[Node, ...]
     names: tuple[str, ...] | None
     schedule: tuple[tuple[int, tuple[int, ...]], ...]
     seed: int
     stop: Stop
+    cuts: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     kind: ClassVar[str] = "mix"
     apart: ClassVar[bool] = True
@@ -165,13 +170,23 @@ class Mix(OrderNode):
         weights = {"weights": begun[0][1]} if self.stop != "never" else {"schedule": begun}
         lanes = self._lanes_with([entry[1] for entry in begun if len(entry) > 1])
         # Weights of later positions may draw from a part with lanes, and lanes decide all positions.
-        more = {} if lanes == self.lanes else {"lanes": self.lanes}
+        more: dict[str, Any] = {} if lanes == self.lanes else {"lanes": self.lanes}
+        if cuts := [[at, list(weights)] for at, weights in self.cuts if upto is None or at < upto]:
+            more["cuts"] = cuts
         return {"names": self.names, **weights, **more, "seed": self.seed, "stop": self.stop}
 
     def free_from(self, position: int) -> int:
         """Return the first start that a new entry may have without changing a record before a position."""
         starts = [entry[0] for entry in self.arguments(position)["schedule"]]
         return free_from(starts, position, lanes=self.lanes)
+
+    def steered(self, weights: tuple[int, ...], position: int) -> Mix:
+        """Return the mixture with other weights from a position on, and the same records before it.
+
+        Cuts from there on do not hold any more.
+        """
+        kept = [cut for cut in self.cuts if cut[0] < position]
+        return replace(self, cuts=(*kept, (position, weights)))
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Mix:
@@ -184,6 +199,7 @@ class Mix(OrderNode):
             schedule=tuple((start, tuple(some)) for start, some in schedule),
             seed=integer_of(arguments, "seed"),
             stop=arguments["stop"],
+            cuts=tuple((at, tuple(some)) for at, some in arguments.get("cuts", ())),
         )
 
     def shown(self, children: Sequence[str]) -> str:
@@ -192,6 +208,8 @@ class Mix(OrderNode):
         parts = listed([name + child for name, child in zip(names, children, strict=True)])
         weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
         given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
+        if self.cuts:
+            given = f"<{given}, steered {len(self.cuts)} time{'s' * (len(self.cuts) != 1)}>"
         parts = f"{{{parts}}}" if self.names else f"[{parts}]"
         return f"mix({parts}, weights={given}, seed={self.seed}, stop={self.stop!r})"
 
@@ -221,7 +239,7 @@ class Mix(OrderNode):
 
     def drawn_at(self, slot: int, count: int) -> int:
         """Return the first position before which ``count`` records of a part are drawn, over all epochs."""
-        return self._mixture.drawn_at(slot, count)
+        return self._planned.drawn_at(slot, count)
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions at which positions of a part are drawn."""
@@ -239,7 +257,11 @@ class Mix(OrderNode):
         return limit_of(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
 
     @cached
-    def _mixture(self) -> Mixture:
+    def _mixture(self) -> Mixture | SteeredMixture:
+        return SteeredMixture(self._planned, self.cuts) if self.cuts else self._planned
+
+    @cached
+    def _planned(self) -> Mixture:
         return Mixture(self.schedule, key=derive(_KIND, self.seed), length=self.size, lanes=self.lanes)
 
 

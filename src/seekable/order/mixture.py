@@ -15,7 +15,7 @@ import itertools
 from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from seekable.order.keys import derive_each
 from seekable.order.permutation import permute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["BLOCK", "Mixture", "WeightSegment", "epoch_length", "limit_of"]
+__all__ = ["BLOCK", "Mixture", "WeightSegment", "epoch_length", "in_order", "limit_of", "remembered"]
 
 BLOCK = 64
 """The number of draws in a block. It is small: a single position costs the labels of its whole block."""
@@ -323,13 +323,7 @@ class Mixture:
         return united(epochs), lane, draw
 
     def _block(self, block: tuple[int, int, int, int]) -> tuple[Int64s, Int64s]:
-        kept = self._kept.get(block)
-        if kept is None:
-            labels, numbers = self._blocks(np.array([block], dtype=np.int64))
-            kept = self._kept[block] = labels[0], numbers[0]
-            if len(self._kept) > _BLOCKS_KEPT:
-                self._kept.popitem(last=False)
-        return kept
+        return remembered(self._kept, block, self._blocks)
 
     def _blocks(self, blocks: Int64s) -> tuple[Int64s, Int64s]:
         """Return the labels and draw numbers of whole blocks, a row of slots each.
@@ -351,7 +345,7 @@ class Mixture:
         else:
             mixed = permute(slots[inside], sizes[owner], keys[owner])
         labels, numbers = self._draw(segment[owner], first[owner] + mixed)
-        numbers = _in_order(owner * len(self._an_epoch) + labels, numbers)
+        numbers = in_order(owner * len(self._an_epoch) + labels, numbers)
         out = np.full((2, len(slots)), -1, dtype=np.int64)
         out[0, inside], out[1, inside] = labels, numbers
         return out[0].reshape(-1, BLOCK), out[1].reshape(-1, BLOCK)
@@ -378,8 +372,37 @@ class Mixture:
         return labels, numbers
 
 
-def _in_order(groups: Int64s, numbers: Int64s) -> Int64s:
-    """Return numbers with those of each group, which are consecutive, sorted in ascending order."""
+Place = TypeVar("Place", bound=tuple[int, ...])
+
+
+def remembered(
+    kept: OrderedDict[Place, tuple[Int64s, Int64s]],
+    place: Place,
+    blocks_of: Callable[[Int64s], tuple[Int64s, Int64s]],
+) -> tuple[Int64s, Int64s]:
+    """Return the labels and draw numbers of one block, from the blocks of the last single positions.
+
+    Args:
+        kept: these blocks; the new one is added, and the oldest is dropped where there are many.
+        place: the row of ``blocks_of`` that names the block.
+        blocks_of: makes blocks, each named by a row of its argument.
+    """
+    block = kept.get(place)
+    if block is None:
+        labels, numbers = blocks_of(np.array([place], dtype=np.int64))
+        block = kept[place] = labels[0], numbers[0]
+        if len(kept) > _BLOCKS_KEPT:
+            kept.popitem(last=False)
+    return block
+
+
+def in_order(groups: Int64s, numbers: Int64s) -> Int64s:
+    """Return numbers with those of each group, which are consecutive, sorted in ascending order.
+
+    Example:
+        >>> in_order(np.array([0, 1, 0]), np.array([8, 3, 7])).tolist()
+        [7, 3, 8]
+    """
     if not groups.size:
         return numbers
     # Small integers are sorted by radix, in linear time.

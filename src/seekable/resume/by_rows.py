@@ -28,11 +28,13 @@ from seekable.resume.consumed import (
     with_readers,
 )
 from seekable.resume.continued import continued
+from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.match import matched
 from seekable.resume.pipeline_sources import remaining_by_source, sources_of, with_sources
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, StreamState
+from seekable.state.journal import described_upto
 from seekable.stream.lane import StageState
 from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.mix import MixItems
@@ -148,7 +150,9 @@ def _consumed_of(state: State, present: Stream | None) -> list[Consumed]:
         _check_description(fingerprint_of(description.tree), state)
         return [consumed(progress) for progress in progress_of(description, state, present)]
     (progress,) = progress_of(description, state)
-    _check_description(progress.dataset.fingerprint_at(state.position), state)
+    upto = described_upto(state.position, state.journal)
+    plain = progress.dataset if upto is not None else rebuild_loosely(description.tree, description.row_files)
+    _check_description(plain.fingerprint if upto is None else plain.fingerprint_at(upto), state)
     return [consumed(progress)]
 
 

@@ -22,6 +22,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.slice import Slice
+from seekable.nodes.steer import changed
 from seekable.order.lane_rows import num_lane_rows_before
 from seekable.order.positions import StridedRange, ranges_of
 from seekable.order.remaining import Remaining
@@ -177,7 +178,7 @@ def progress_of(
     """
     if isinstance(state, StreamState):
         return _progress_of_described_stream(description, state, present)
-    dataset = rebuild_loosely(description.tree, description.row_files)
+    dataset = changed(rebuild_loosely(description.tree, description.row_files), state.journal)
     return progress_of_dataset(dataset, state.position, first_epoch=state.epoch)
 
 

@@ -258,15 +258,20 @@ def continued(segments: Sequence[tuple[Node, StridedRange]], new: Node, axis: Re
     return Continued(tuple(olds), new, numbered, axis, first)
 
 
-def simplified(root: Node, remaining: Remaining) -> Node:
+def simplified(root: Node, remaining: Remaining, *, delivered: Node | None = None) -> Node:
     """Return a dataset without the segments that have come, where only ``remaining`` is still to come.
 
     A `Continued` node of which some segment is still to come stays as it is, so that the dataset, and with it
     the fingerprint of its states, changes once and not at each position.
+
+    Args:
+        root: the dataset.
+        remaining: the positions of the dataset that are still to come.
+        delivered: the dataset of the same sources that has delivered the others, where that is not ``root``.
     """
     sources = [
         _shifted(source.new, source.shift) if _has_come(source, own) else source
-        for source, own in remaining_by_source(root, remaining)
+        for source, own in remaining_by_source(root if delivered is None else delivered, remaining)
     ]
     return with_sources(root, sources)
 

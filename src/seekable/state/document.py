@@ -29,6 +29,9 @@ is bounded by ``steps=`` adds ``began``, and one with ``end="pad"`` the lanes th
 anew. ``given`` are, by lane, the rows of which a part was delivered and another one waits, as pairs of a
 source and a position. Only a stage itself can read its state, so nothing but ``check`` shows that a document
 was changed or cut.
+
+A run that was changed while it ran adds ``journal``, what was changed and when (`seekable.state.journal`).
+Its document is ``"seekable": 2``, so that a version that knows no journal refuses it.
 """
 
 from __future__ import annotations
@@ -41,12 +44,14 @@ import xxhash
 
 from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import canonical_json
+from seekable.state.journal import Journal, check_same_journal, journal_document, parse_journal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SCHEMA = 1
-"""The version of the document; a newer version of seekable reads the one before it too."""
+SCHEMA, WITH_JOURNAL = 1, 2
+"""The versions of a document: that of a run without a journal, as all versions of seekable read it, and that
+of a run with one."""
 
 
 _CHECKED = frozenset(
@@ -132,11 +137,12 @@ class RunState:
     trainer_pass: TrainerPass | None = None
     ramp: tuple[tuple[int, int], ...] | None = None
     """Pairs of a step and the records of a batch from there on, over all ranks; None if all have one size."""
+    journal: Journal = ()
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
         document: dict[str, Any] = {
-            "seekable": SCHEMA,
+            "seekable": WITH_JOURNAL if self.journal else SCHEMA,
             "fingerprint": self.fingerprint,
             "step": self.step,
             "epoch": self.epoch,
@@ -148,7 +154,7 @@ class RunState:
             document["ramp"] = [list(pair) for pair in self.ramp]
         if self.trainer_pass is not None:
             document["pass"] = self.trainer_pass.document()
-        document |= optional(rows=self.rows)
+        document |= optional(rows=self.rows, journal=journal_document(self.journal) or None)
         return {**document, "check": check_of(document), **optional(pipeline=self.pipeline)}
 
     @classmethod
@@ -165,7 +171,8 @@ class RunState:
         if "check" in document:
             compare_check(document, "; where it was changed on purpose, leave 'check' out")
         passed, ramp = pass_of(document), _ramp_of(document)
-        return cls(fingerprint, step, epoch, position, began, rows, pipeline, passed, ramp)
+        journal = journal_of(document)
+        return cls(fingerprint, step, epoch, position, began, rows, pipeline, passed, ramp, journal)
 
 
 def check_of(document: Mapping[str, Any]) -> str:
@@ -175,7 +182,9 @@ def check_of(document: Mapping[str, Any]) -> str:
         CorruptState: the document holds something that JSON has not.
     """
     try:
-        checked = {key: value for key, value in document.items() if key in _CHECKED}
+        # A checkpoint of the first schema may have a journal of its own, which is not part of the state.
+        known = _CHECKED if document.get("seekable") == SCHEMA else _CHECKED | {"journal"}
+        checked = {key: value for key, value in document.items() if key in known}
         return xxhash.xxh3_64_hexdigest(canonical_json(checked))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"a state holds nothing but JSON: {error}"
@@ -272,6 +281,15 @@ def _ramp_of(document: Mapping[str, Any]) -> tuple[tuple[int, int], ...] | None:
     return tuple((step, size) for step, size in pairs)
 
 
+def journal_of(document: Mapping[str, Any]) -> Journal:
+    """Return the journal that a document has; it is empty in those of the first schema.
+
+    Raises:
+        CorruptState: it is not what a state holds, or is missing where there is to be one.
+    """
+    return parse_journal(document.get("journal")) if document.get("seekable") == WITH_JOURNAL else ()
+
+
 def checked_head(document: Mapping[str, Any]) -> str:
     """Check the keys that all states have, and return the fingerprint.
 
@@ -282,9 +300,10 @@ def checked_head(document: Mapping[str, Any]) -> str:
         message = f"a state is what state_dict() returned (got {document!r:.100})"
         raise CorruptState(message)
     version = document.get("seekable")
-    if version != SCHEMA:
+    if version not in (SCHEMA, WITH_JOURNAL) or isinstance(version, bool):
         message = (
-            f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another "
+            f"a state must have 'seekable': {SCHEMA} (got {version!r}), or {WITH_JOURNAL} with a journal: it "
+            f"was written by another "
             f"program or by a newer seekable; upgrade seekable, or load the state of this loader"
         )
         raise CorruptState(message)
@@ -329,11 +348,12 @@ class StreamState:
     rows: dict[str, Any] | None = None
     pipeline: str | None = None
     trainer_pass: TrainerPass | None = None
+    journal: Journal = ()
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
         document: dict[str, Any] = {
-            "seekable": SCHEMA,
+            "seekable": WITH_JOURNAL if self.journal else SCHEMA,
             "fingerprint": self.fingerprint,
             "step": self.step,
             "slot": self.slot,
@@ -346,7 +366,7 @@ class StreamState:
             document["ended"] = list(self.ended)
         if self.trainer_pass is not None:
             document["pass"] = self.trainer_pass.document()
-        document |= optional(given=self.given, rows=self.rows)
+        document |= optional(given=self.given, rows=self.rows, journal=journal_document(self.journal) or None)
         return {**document, "check": check_of(document), **optional(pipeline=self.pipeline)}
 
     @classmethod
@@ -377,6 +397,7 @@ class StreamState:
             rows,
             pipeline,
             pass_of(document),
+            journal_of(document),
         )
 
     def missing(self, lanes: Sequence[int]) -> list[int]:
@@ -429,6 +450,7 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
     (name, first), *others = states.items()
     lanes, ended, given = dict(first.lanes), set(first.ended), dict(first.given or {})
     for other, state in others:
+        check_same_journal(name, journal_document(first.journal), other, journal_document(state.journal))
         places = [(each.fingerprint, each.step, each.slot, each.of, each.began) for each in (first, state)]
         if places[0] != places[1] or not lanes.keys().isdisjoint(state.lanes):
             message = (

@@ -11,7 +11,7 @@ import pytest
 from tests.remote.reading.folder_store import mounted
 
 import seekable as sk
-from seekable.loader.batch_sources import DatasetSource
+from seekable.loader.batch_sources import DatasetSource, JobStart
 from seekable.loader.steps import StepCursor, Steps
 from seekable.remote.cache.disk_cache import BYTES_VARIABLE, FOLDER_VARIABLE
 from seekable.remote.fetching import fetcher as fetchers
@@ -65,7 +65,8 @@ def test_the_main_process_fetches_and_no_job_does(lines: dict[str, bytes], tmp_p
         store.forget()
         size = sum(map(len, lines.values()))
         results = [worker_results(range(number, 30, 2), store, size) for number in range(2)]
-        delivered: list[Any] = list(source.batches(results, StepCursor(), apart=True))
+        starts = [JobStart(StepCursor(step=number)) for number in range(2)]
+        delivered: list[Any] = list(source.batches(results, starts, StepCursor(), apart=True))
         assert delivered == list(range(30))
         assert store.read_bytes == size
 
