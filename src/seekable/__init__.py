@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
+    from seekable.loader.preemption import preemption
     from seekable.loader.workers import Workers
     from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
@@ -99,6 +100,7 @@ __all__ = [
     "mix",
     "open",
     "open_stream",
+    "preemption",
     "save_state",
     "simulate",
     "state_from_sample_index",
@@ -139,6 +141,7 @@ _HOMES = {
     "mix": "dataset.combine",
     "open": "dataset.open",
     "open_stream": "formats.lines.line_stream",
+    "preemption": "loader.preemption",
     "save_state": "loader.checkpoints",
     "simulate": "remote.simulation.simulate",
     "state_from_sample_index": "loader.positioned",

@@ -526,3 +526,15 @@ def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> 
         state = after
         seen += [sorted(record for part in step for record in part) for step in zip(*ranks, strict=True)]
     assert seen == whole
+
+
+def test_workers_live_on_at_the_signals_of_a_job_from_their_first_moment_on() -> None:
+    """Slurm and systemd send them to all processes of a job, of which this one has to save its state."""
+    with loading(shuffled()) as loader:
+        run, batches = iter(loader), []
+        for _ in range(2):  # while the interpreters start, and when they have
+            for worker in pool_of(loader).workers:
+                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+                    os.kill(worker.pid, number)
+            batches += [next(run), next(run)]
+        assert [*batches, *run] == list(sk.Loader(shuffled(), batch_size=7, collate=list))

@@ -60,7 +60,7 @@ __all__ = [
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
 _DESCRIPTION = re.compile(r"pipeline-[0-9a-z]+\.json")
 _UNFINISHED = re.compile(
-    rf"(state-\d{{12}}-\d{{5}}-of-\d{{5}}|(pipeline|sources)-[0-9a-z]+)\.json\.[0-9a-f]{{16}}"
+    rf"(state-\d{{12}}-\d{{5}}-of-\d{{5}}|(pipeline|sources)-[0-9a-z]+|stop)\.json\.[0-9a-f]{{16}}"
     rf"{re.escape(TEMPORARY_SUFFIX)}"
 )
 

@@ -83,6 +83,11 @@ class Stateful(Protocol):
         """The number of processes that share the batches."""
         ...
 
+    @property
+    def step(self) -> int:
+        """The number of batches delivered and skipped so far."""
+        ...
+
     def state_dict(self, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the state after the batches delivered so far."""
         ...

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.loader.worker_messages import Closed, Connection, SharedBuffers
 from seekable.parallel.pickling import deserialized, portable_error
-from seekable.parallel.processes import ignore_interrupts
+from seekable.parallel.processes import leave_signals_to_parent
 from seekable.storage.far import take_over
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def serve(descriptor: int, stacks: int, memory: int, buffers: int) -> None:
         memory: the shared memory that results are written to.
         buffers: the number of buffers in it, one for each result that may be made and not delivered.
     """
-    ignore_interrupts()
+    leave_signals_to_parent()
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     connection = Connection(socket.socket(fileno=descriptor), SharedBuffers(memory, buffers))
     os.close(memory)

@@ -31,7 +31,7 @@ from seekable.storage.far import handed_down, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
 __all__ = [
     "DEAD",
@@ -42,6 +42,7 @@ __all__ = [
     "exchange",
     "head_of",
     "ignore_interrupts",
+    "leave_signals_to_parent",
     "length_in",
     "serve",
     "start_interpreter",
@@ -60,6 +61,9 @@ _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from {module} import serve; serve(*map(int, sys.argv[1:]))"
 )
+
+_OF_JOBS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""The signals that clusters and service managers send to all processes of a job at once."""
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """There is a worker to each processor already; and numpy starts in half the time without its threads."""
@@ -86,19 +90,24 @@ def start_interpreter(
         stdout: the standard output, as for `subprocess.Popen`.
         pass_fds: the descriptors that the interpreter inherits.
     """
-    return subprocess.Popen(  # noqa: S603 - this interpreter, and a command made of constants
-        # -P keeps the working folder off the path until the path of this process is there.
-        [
-            *(sys.executable, "-P", "-c", _BOOT.format(module=module)),
-            *(*map(str, numbers), json.dumps(sys.path)),
-        ],
-        stdin=stdin,
-        stdout=stdout,
-        env=_ONE_THREAD | os.environ,
-        pass_fds=pass_fds,
-        # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
-        process_group=0,
-    )
+    # What a thread blocks, its child blocks too: none of these ends it early.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_JOBS)
+    try:
+        return subprocess.Popen(  # noqa: S603 - this interpreter, and a command made of constants
+            # -P keeps the working folder off the path until the path of this process is there.
+            [
+                *(sys.executable, "-P", "-c", _BOOT.format(module=module)),
+                *(*map(str, numbers), json.dumps(sys.path)),
+            ],
+            stdin=stdin,
+            stdout=stdout,
+            env=_ONE_THREAD | os.environ,
+            pass_fds=pass_fds,
+            # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
+            process_group=0,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def head_of(message: bytes) -> bytes:
@@ -114,6 +123,23 @@ def length_in(head: bytes) -> int:
 def ignore_interrupts() -> None:
     """Ignore interrupts: one at the terminal goes to all processes there, and the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def leave_signals_to_parent() -> None:
+    """Live on at the signals that all processes of a terminal or a job get: the parent handles them.
+
+    It may need its workers until it has come to an end, and they end with it. An interpreter that
+    `start_interpreter` has started calls this, which lets the signals through that were blocked.
+    """
+    ignore_interrupts()
+    for number in _OF_JOBS:
+        # Not SIG_IGN: programs that are started here would ignore them too.
+        signal.signal(number, _do_nothing)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_JOBS)
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Handle a signal."""
 
 
 def ending_of(process: subprocess.Popen[bytes]) -> str:
@@ -282,7 +308,7 @@ def _death(worker: subprocess.Popen[bytes]) -> WorkerDied:
 
 def serve() -> None:
     """Answer requests until standard input ends: the main function of a worker process."""
-    ignore_interrupts()
+    leave_signals_to_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What a function prints must not come between the answers.
     answer_requests(sys.stdin.buffer, answers)

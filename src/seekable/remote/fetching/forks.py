@@ -21,7 +21,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from seekable.errors import ForkUnsafe
-from seekable.parallel.processes import HEAD_BYTES, head_of, ignore_interrupts, length_in, start_interpreter
+from seekable.parallel.processes import (
+    HEAD_BYTES,
+    head_of,
+    leave_signals_to_parent,
+    length_in,
+    start_interpreter,
+)
 from seekable.remote.mounts import handed_down, store_of, take_over
 from seekable.remote.stores.object_store import Passing, Store
 
@@ -268,7 +274,7 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
 
 def serve(descriptor: int) -> None:
     """Make calls for the process at the other end of a socket until it closes; the helper runs this alone."""
-    ignore_interrupts()
+    leave_signals_to_parent()
     with contextlib.suppress(EOFError, OSError):
         asyncio.run(_serve(descriptor))
     # Requests under way end with the process; the end of an interpreter would wait for them.
