@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.tokenize import tokenize
     from seekable.index.index_location import Index
     from seekable.index.location import Location
-    from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.collate import FillCollate, collate
+    from seekable.loader.data_parallel import distributed
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.loader.preemption import preemption
@@ -132,7 +132,7 @@ _HOMES = {
     "audio_mix": "formats.audio.audio_mix",
     "collate": "loader.collate",
     "concat": "dataset.combine",
-    "distributed": "loader.arguments",
+    "distributed": "loader.data_parallel",
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.dataset",
     "join": "dataset.combine",

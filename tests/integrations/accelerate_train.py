@@ -9,8 +9,9 @@ import torch
 import torch._dynamo  # each optimizer imports it, which takes a second: once for all lives
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
-from tests.integrations.lives import Log, die, serve
+from tests.integrations.lives import Log, die, serve, stop
 from tests.integrations.records import dataset_of, loader_of
+from tests.loader.streams.token_streams import stream_loader
 from torch.utils.data import DataLoader
 
 import seekable as sk
@@ -52,9 +53,31 @@ def live_stateful(spec: dict[str, Any], note: Log) -> None:
                 die()
 
 
+def live_stream(spec: dict[str, Any], note: Log) -> None:
+    """Deliver a stream for one life; each rank has its own lanes."""
+    accelerator = Accelerator(cpu=True)
+    rank, world_size = sk.distributed()
+    loader = stream_loader(rank, world_size, steps=spec["steps"])
+    saved = loader.stateful()
+    accelerator.register_for_checkpointing(saved)
+    if os.path.isdir(spec["folder"]):
+        accelerator.load_state(spec["folder"])
+    for batch in saved:
+        note("train", batch)
+        if loader.step in spec["save_at"]:
+            accelerator.save_state(spec["folder"])
+        if loader.step == spec.get("die_at"):
+            die()
+        if loader.step == spec.get("stop_at"):
+            stop()
+
+
 def live(spec: dict[str, Any]) -> None:
     """Train for one life."""
     note = Log(spec["log"])
+    if spec.get("stream"):
+        live_stream(spec, note)
+        return
     if "workers" in spec:
         live_stateful(spec, note)
         return

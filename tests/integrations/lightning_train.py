@@ -9,8 +9,9 @@ from typing import Any
 import lightning as pl
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from tests.integrations.lives import Log, die, serve
+from tests.integrations.lives import Log, die, serve, stop
 from tests.integrations.records import loader_of
+from tests.loader.streams.token_streams import stream_loader
 
 import seekable as sk
 
@@ -22,6 +23,9 @@ class Loaders:
 
     def train_dataloader(self) -> Any:
         rank, world_size = sk.distributed()
+        if "stream" in self.spec:
+            stream = stream_loader(rank, world_size, **self.spec["stream"])
+            return stream if self.spec.get("bare") else stream.stateful()
         loader = loader_of(rank=rank, world_size=world_size, **self.spec.get("loader", {}))
         if "short" in self.spec:
             return {"long": loader, "short": loader_of(**self.spec["short"])}
@@ -56,6 +60,8 @@ class Model(pl.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         if self.seen == self.spec.get("die_after"):
             die()
+        if self.seen == self.spec.get("stop_after"):
+            stop()
 
     def validation_step(self, batch: Any) -> None:
         self.note("val", batch)

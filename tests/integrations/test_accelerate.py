@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from tests.integrations.lives import KILLED, Server, together
 from tests.integrations.records import expected
+from tests.loader.streams.token_streams import expected_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +76,15 @@ def test_ranks_share_batches_and_their_number_may_change(server: Server, tmp_pat
     assert [life.code for life in third] == [0, 0], third[0].said + third[1].said
     batches = [*together(first)[:3], *together(second), *together(third)]
     assert batches == [sorted(batch) for batch in expected(2 * EPOCH, end="pad")]
+
+
+def test_a_stream_goes_on_on_other_numbers_of_ranks(server: Server, tmp_path: Path) -> None:
+    """Four ranks are killed, two are stopped by SIGTERM, three go on: nothing is repeated or lost."""
+    spec: dict[str, Any] = {"folder": str(tmp_path / "saved"), "stream": True, "steps": 12}
+    first = server.ranks(4, **spec, save_at=[2, 4], die_at=5)
+    assert {life.code for life in first} == {KILLED}, first[0].said
+    second = server.ranks(2, **spec, save_at=[6, 8], stop_at=9)
+    assert {life.code for life in second} == {-signal.SIGTERM}, second[0].said
+    third = server.ranks(3, **spec, save_at=[])
+    assert [life.code for life in third] == [0, 0, 0], third[0].said
+    assert together(first)[:4] + together(second)[:4] + together(third) == expected_tokens(12)

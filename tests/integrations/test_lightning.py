@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integrations.lives import KILLED, Life, Server, together
 from tests.integrations.records import SIZE, expected
+from tests.loader.streams.token_streams import expected_tokens
 from tests.thrift import turns
 
 if TYPE_CHECKING:
@@ -269,3 +270,30 @@ def test_ranks_share_batches_and_their_number_may_change(server: Server, tmp_pat
     assert [life.code for life in third] == [0, 0], third[0].said + third[1].said
     batches = [*together(first), *together([second]), *together(third)]
     assert batches == [sorted(batch) for batch in expected(2 * EPOCH, end="pad")]
+
+
+STREAM: dict[str, Any] = {"stream": {"steps": 1_000_000}, "saver": {"every_n_train_steps": 2}}
+
+
+def test_a_stream_goes_on_on_other_numbers_of_ranks(server: Server, tmp_path: Path) -> None:
+    """Four ranks are killed, two are stopped by SIGTERM, three go on: nothing is repeated or lost."""
+    trainer = {"max_steps": 12, "strategy": "ddp"}
+    spec: dict[str, Any] = {"folder": str(tmp_path), **STREAM}
+    resume = str(tmp_path / "last.ckpt")
+    first = server.ranks(4, **spec, trainer={**trainer, "devices": 4}, die_after=5)
+    assert {life.code for life in first} == {KILLED}, first[0].said
+    second = server.ranks(2, **spec, trainer={**trainer, "devices": 2}, resume=resume, stop_after=3)
+    assert 0 not in {life.code for life in second}, second[0].said
+    third = server.ranks(3, **spec, trainer={**trainer, "devices": 3}, resume=resume)
+    assert [life.code for life in third] == [0, 0, 0], third[0].said
+    assert together(first)[:4] + together(second)[:2] + together(third) == expected_tokens(12)
+
+
+def test_a_stream_whose_checkpoints_would_have_one_rank_is_refused_before_the_first_batch(
+    server: Server, tmp_path: Path
+) -> None:
+    spec: dict[str, Any] = {"folder": str(tmp_path), **STREAM, "bare": True}
+    lives = server.ranks(2, **spec, trainer={"max_steps": 4, "strategy": "ddp", "devices": 2})
+    for life in lives:
+        assert (life.code != 0, life.ids()) == (True, [])
+    assert any("give the trainer loader.stateful()" in life.said for life in lives)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integrations.lives import KILLED, Life, Server, together
 from tests.integrations.records import expected
+from tests.loader.streams.token_streams import BATCH, expected_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,3 +195,37 @@ def test_ranks_share_batches_and_their_number_may_change(server: Server, tmp_pat
     batches = [sorted(batch) for batch in expected(2 * EPOCH, end="pad")]
     assert together(first) == batches[:4]
     assert together(third) == batches[EPOCH + 2 :]
+
+
+def test_a_stream_goes_on_on_other_numbers_of_ranks(server: Server, tmp_path: Path) -> None:
+    """Four ranks are killed, two are stopped by SIGTERM, three go on: nothing is repeated or lost."""
+
+    def arguments(ranks: int) -> dict[str, Any]:
+        shares = {"per_device_train_batch_size": BATCH // ranks, "ddp_backend": "gloo"}
+        return {"max_steps": 12, "save_steps": 2, **shares}
+
+    spec: dict[str, Any] = {"folder": str(tmp_path), "stream": {}}
+    first = server.ranks(4, **spec, arguments=arguments(4), die_after=5)
+    assert {life.code for life in first} == {KILLED}, first[0].said
+    second = server.ranks(2, **spec, arguments=arguments(2), resume=True, stop_after=5)
+    assert {life.code for life in second} == {-signal.SIGTERM}, second[0].said
+    third = server.ranks(3, **spec, arguments=arguments(3), resume=True)
+    assert [life.code for life in third] == [0, 0, 0], third[0].said
+    assert together(first)[:4] + together(second)[:4] + together(third) == expected_tokens(12)
+
+
+@pytest.mark.parametrize(
+    ("stream", "arguments", "said"),
+    [
+        ({"seed": 2}, {}, "shuffle: seed was 1, is 2"),
+        ({}, {"per_device_train_batch_size": 6}, "its count of optimizer steps says epoch 0 after 2"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_a_stream_is_refused(
+    stream: dict[str, Any], arguments: dict[str, Any], said: str, server: Server, tmp_path: Path
+) -> None:
+    given = {"max_steps": 4, "save_steps": 2, "per_device_train_batch_size": BATCH}
+    assert server.live(folder=str(tmp_path), stream={}, arguments={**given, "max_steps": 2}).code == 0
+    life = server.live(folder=str(tmp_path), stream=stream, arguments={**given, **arguments}, resume=True)
+    assert (life.code, life.ids()) == (1, [])
+    assert said in life.said

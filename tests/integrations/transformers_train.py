@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 import torch._dynamo  # each optimizer imports it, which takes a second: once for all lives
-from tests.integrations.lives import Log, die, serve
+from tests.integrations.lives import Log, die, serve, stop
 from tests.integrations.records import dataset_of
+from tests.loader.streams.token_streams import stream_of
 from transformers import TrainingArguments
 
 import seekable as sk
@@ -22,7 +23,7 @@ class Model(torch.nn.Module):
         self.layer = torch.nn.Linear(1, 1)
 
     def forward(self, number: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {"loss": self.layer(number[:, None] / 100).square().mean()}
+        return {"loss": self.layer(number.reshape(-1, 1) / 100).square().mean()}
 
 
 class Logged(Trainer):
@@ -30,10 +31,11 @@ class Logged(Trainer):
 
     note: Log
     die_after: int | None
+    stop_after: int | None
     seen = 0
 
     def training_step(self, model: Any, inputs: Any, *rest: Any) -> torch.Tensor:
-        self.note("train", inputs["number"])
+        self.note("train", inputs["number"].flatten())
         self.seen += 1
         loss: torch.Tensor = super().training_step(model, inputs, *rest)
         return loss
@@ -42,10 +44,17 @@ class Logged(Trainer):
         super()._maybe_log_save_evaluate(*args, **kwargs)
         if self.die_after is not None and self.seen >= self.die_after:
             die()
+        if self.stop_after is not None and self.seen >= self.stop_after:
+            stop()
 
     def prediction_step(self, model: Any, inputs: Any, *rest: Any, **kwargs: Any) -> Any:
         self.note("val", inputs["number"])
         return super().prediction_step(model, inputs, *rest, **kwargs)
+
+
+def floats(sequence: dict[str, Any]) -> dict[str, Any]:
+    """Return the tokens of a sequence as the model takes them."""
+    return {"number": sequence["tokens"].astype("float32")}
 
 
 def live(spec: dict[str, Any]) -> None:
@@ -57,7 +66,6 @@ def live(spec: dict[str, Any]) -> None:
         disable_tqdm=True,
         **{"per_device_train_batch_size": 4, "save_strategy": "steps", **spec.get("arguments", {})},
     )
-    data = dataset_of(**spec.get("data", {}))
     reads = Log(spec["log"])
 
     def read(number: int) -> dict[str, Any]:
@@ -66,8 +74,12 @@ def live(spec: dict[str, Any]) -> None:
         return {"number": float(number), "unused": "x"}
 
     held_out = sk.from_sequence([{"number": float(number)} for number in range(1000, 1010)])
-    trainer = Logged(Model(), arguments, train_dataset=data.map(read), eval_dataset=held_out)
+    data: Any = dataset_of(**spec.get("data", {})).map(read)
+    if "stream" in spec:
+        data = stream_of(**spec["stream"]).map(floats)
+    trainer = Logged(Model(), arguments, train_dataset=data, eval_dataset=held_out)
     trainer.note, trainer.die_after = Log(spec["log"]), spec.get("die_after")
+    trainer.stop_after = spec.get("stop_after")
     trainer.train(resume_from_checkpoint=spec.get("resume"))
     trainer.note("done", [trainer.state.global_step, round(100 * trainer.state.epoch)])
 

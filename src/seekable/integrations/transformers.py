@@ -6,10 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.dataset import Dataset
-from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, WrongType
+from seekable.errors import DataNotFound, EndlessDataset, InvalidArgument, MissingDependency, WrongType
 from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import move_silently
+from seekable.loader.stateful import whole_state
 from seekable.nodes.node import node_of
 from seekable.stream.stream import Stream
 
@@ -45,8 +46,8 @@ class Passes:
         loader: each of its runs is a pass of one epoch.
         batch: the number of records of a batch over all ranks.
         resumed: True if the loader was restored from a state.
-        bound: the batches of a pass over data without an end. A trainer that knows no length counts wrongly
-            when it resumes a run that it has finished.
+        bound: the batches of the one pass over data without an end, as a stream is. A trainer that knows no
+            length counts wrongly when it resumes a run that it has finished.
 
     Example:
         >>> import seekable as sk
@@ -57,13 +58,8 @@ class Passes:
     """
 
     def __init__(self, loader: Loader, *, batch: int, resumed: bool, bound: int | None = None) -> None:
-        if not isinstance(loader.dataset, Dataset):
-            message = (
-                "a trainer that counts passes and batches needs a Dataset: the number of batches of a Stream "
-                "is not known in advance"
-            )
-            raise WrongType(message)
         self.loader, self.dataset = loader, loader.dataset
+        self._batches = loader.stateful()
         self.numbers = BatchNumbers(self)
         self._batch, self.bound = batch, bound
         self._resumed = resumed
@@ -74,8 +70,10 @@ class Passes:
         """Return how many records there are, not batches; a trainer reports it as the number of examples.
 
         Raises:
-            EndlessDataset: the dataset has no end.
+            EndlessDataset: the data has no end.
         """
+        if isinstance(self.dataset, Stream):
+            raise EndlessDataset("the items of a stream are not counted ahead: bound the run with max_steps")
         return len(self.dataset)
 
     def __getitem__(self, number: int) -> Any:
@@ -83,14 +81,15 @@ class Passes:
 
         Raises:
             InvalidArgument: the first number after a resume does not match the loader's place.
+            NotResumable: before the first batch of a stream, no state of all ranks can be taken.
         """
         if self._run is None:
             if self._resumed:
                 self._pass = self._pass_of(number)
             if self._pass is not None:
-                self.loader.sampler.set_epoch(self._pass)
+                self._batches.sampler.set_epoch(self._pass)
             self._resumed = False
-            self._run = iter(self.loader)
+            self._run = iter(self._batches)
         return next(self._run)
 
     def begin(self) -> None:
@@ -121,7 +120,10 @@ class Passes:
 
     def _place(self) -> tuple[int, float]:
         """Return the pass of the loader's place, and the number of its batches before that place."""
-        state, size = self.loader.state_dict(rows=False), node_of(self.dataset).size
+        state = self.loader.state_dict(partial=True, rows=False)
+        if isinstance(self.dataset, Stream):
+            return 0, state["slot"] / self._batch
+        size = node_of(self.dataset).size
         epoch = state["epoch"]
         records = state["position"] - epoch * (size or 0)
         if size is not None and (records >= size or records // self._batch >= len(self.loader)):
@@ -157,8 +159,9 @@ class BatchNumbers:
 class TrainerMixin(_Base):
     """Lets a subclass of ``transformers.Trainer`` train on a seekable dataset: write it before that class.
 
-    ``train_dataset`` is a seekable dataset, and its own order holds, shuffled or not: ``seed``, ``data_seed``
-    and ``train_sampling_strategy`` do not touch it. The trainer's epoch ``k`` is the dataset's epoch ``k``.
+    ``train_dataset`` is a seekable dataset, or a stream without an end, and its own order holds, shuffled or
+    not: ``seed``, ``data_seed`` and ``train_sampling_strategy`` do not touch it. The trainer's epoch ``k`` is
+    the dataset's epoch ``k``. Data without an end needs ``max_steps``, which are its one epoch.
     Batches are made by a ``sk.Loader``, with the arguments that the trainer has: batch size, ranks, collator,
     ``dataloader_num_workers``, ``dataloader_prefetch_factor`` and ``dataloader_drop_last``. Without the last,
     an incomplete batch stays short on one rank, and is filled from the start of the epoch on several.
@@ -169,9 +172,10 @@ class TrainerMixin(_Base):
     begun anew, as the trainer does then.
 
     Raises:
-        WrongType: from ``train``, ``train_dataset`` is no seekable dataset.
+        WrongType: from ``train``, ``train_dataset`` is no seekable dataset or stream.
         InvalidArgument: from ``train``, the trainer would share out batches in ways that are not known here,
-            or an optimizer step has other records than in the checkpoint.
+            or an optimizer step has other records than in the checkpoint; or a stream has an end.
+        NotResumable: from ``train``, before the first batch, no state of a stream could be resumed from.
         StateMismatch: from ``train``, the checkpoint is of another pipeline, or of other data.
         DataNotFound: from ``train``, the checkpoint has no state of a loader.
 
@@ -219,7 +223,7 @@ class TrainerMixin(_Base):
                 )
                 raise DataNotFound(message)
         args = self.args
-        is_bounded = node_of(loader.dataset).size is None and args.max_steps > 0
+        is_bounded = _is_endless(loader.dataset) and args.max_steps > 0
         bound = args.max_steps * args.gradient_accumulation_steps if is_bounded else None
         passes = Passes(loader, batch=self._records_of_batch, resumed=resumed, bound=bound)
         return _Batches(passes)
@@ -227,11 +231,13 @@ class TrainerMixin(_Base):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is the trainer's
         """Save the model; in a checkpoint, save the state of the loader first."""
         passes = self._passes()
-        if _internal_call and output_dir is not None and self.args.should_save and passes is not None:
-            # All ranks have the same state: one of them writes it, as the only one.
-            whole = Loader(passes.loader.dataset, rank=0, world_size=1, prefetch=0)
-            move_silently(whole, passes.loader.state_dict(rows=False))
-            save_state(os.path.join(output_dir, _FOLDER), whole, keep=1)
+        if _internal_call and output_dir is not None and passes is not None:
+            # All ranks put the state together, and one of them writes it, as the only one.
+            state = whole_state(passes.loader)
+            if self.args.should_save:
+                whole = Loader(passes.loader.dataset, rank=0, world_size=1, prefetch=0)
+                move_silently(whole, state)
+                save_state(os.path.join(output_dir, _FOLDER), whole, keep=1)
         super().save_model(output_dir, _internal_call)
 
     @property
@@ -246,12 +252,7 @@ class TrainerMixin(_Base):
 
     def _loader(self) -> Loader:
         dataset, args = self.train_dataset, self.args
-        if not isinstance(dataset, Dataset):
-            message = (
-                f"train_dataset must be a seekable dataset (got {type(dataset).__name__}): "
-                f"{_way_out(dataset)}"
-            )
-            raise WrongType(message)
+        _check_data(dataset)
         _check_order(getattr(args, "train_sampling_strategy", "random"))
         records = self._records_of_batch * args.gradient_accumulation_steps
         if self.get_total_train_batch_size(args) != records:
@@ -305,15 +306,26 @@ class _Batches(DataLoader[Any]):
         self._numbers.set_epoch(epoch)
 
 
-def _way_out(dataset: object) -> str:
-    """Return the advice for what is no dataset."""
-    if isinstance(dataset, Stream):
-        return (
-            "the trainer numbers the batches of an epoch, and what a stream gives is known when it has come. "
-            "Choose and pack the rows in the dataset itself (ds.filter(), ds.flatten(), ds.pack()); or write "
-            "what the stream gives to files once, with stream.write_parquet(), and open those"
+def _is_endless(dataset: Dataset | Stream) -> bool:
+    return isinstance(dataset, Stream) or node_of(dataset).size is None
+
+
+def _check_data(dataset: object) -> None:
+    """Refuse what is no data of ours, and a stream that ends: the trainer numbers the batches in advance."""
+    if isinstance(dataset, Stream) and not dataset.endless:
+        message = (
+            f"a stream as train_dataset must have no end, as the trainer numbers its batches in advance, "
+            f"and how many a stream gives is known when they have come (got {dataset!r:.200}): leave epochs= "
+            f"of ds.stream() out, and bound the run with max_steps; or choose and pack the rows in the "
+            f"dataset itself (ds.filter(), ds.flatten(), ds.pack())"
         )
-    return "wrap it in sk.from_sequence, or use the trainer without seekable"
+        raise InvalidArgument(message)
+    if not isinstance(dataset, Dataset | Stream):
+        message = (
+            f"train_dataset must be a seekable dataset or stream (got {type(dataset).__name__}): wrap it in "
+            f"sk.from_sequence, or use the trainer without seekable"
+        )
+        raise WrongType(message)
 
 
 def _check_order(strategy: str) -> None:

@@ -43,6 +43,7 @@ __all__ = [
     "generations",
     "generations_in",
     "has_other_description",
+    "in_words",
     "is_unfinished",
     "read_generation",
     "read_json",
@@ -109,7 +110,7 @@ class Generation:
         """
         there = self.ranks_in_it
         missing = sorted({*range(self.ranks)}.difference(there))
-        return f"of its {self.ranks} ranks {_in_words(there)} there, {_in_words(missing)} missing"
+        return f"of its {self.ranks} ranks {in_words(there)} there, {in_words(missing)} missing"
 
 
 def state_name(step: int, *, rank: int, ranks: int) -> str:
@@ -289,11 +290,11 @@ def unfinished_in_words(folder: str) -> list[str] | None:
     ]
 
 
-def _in_words(ranks: Sequence[int]) -> str:
+def in_words(ranks: Sequence[int]) -> str:
     """Return some numbers, and the verb that follows them; of many the first ones, and how many there are.
 
     Example:
-        >>> _in_words([3]), _in_words([0, 1, 3]), _in_words(range(512))
+        >>> in_words([3]), in_words([0, 1, 3]), in_words(range(512))
         ('3 is', '0, 1 and 3 are', '0, 1, 2, 3, 4, 5, 6, 7 and 504 more are')
     """
     *others, last = map(str, ranks[:_MOST_NAMED])

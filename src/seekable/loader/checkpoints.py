@@ -108,7 +108,8 @@ def save_state(
     """Write the state of a loader into a folder, and beside it the description of its pipeline.
 
     Every rank calls it; the states of one step count when those of all ranks are there. The ranks need not be
-    in step, and several processes may save as one rank. Files appear whole or not at all. Each rank removes
+    in step. Several processes may save as one rank, as those of one copy of a model do: a state is written
+    once, by whichever comes first. Files appear whole or not at all. Each rank removes
     its own saved states of later steps: they belong to a run that was left, when this one was resumed from an
     earlier state.
 
@@ -151,9 +152,10 @@ def save_state(
     if output_of(description).size(description) is None:
         output_of(description).write(description, canonical_json(described(pipeline, parse_state(state))))
     if loader.rank == 0:
-        _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), pipeline)
+        sources = os.path.join(folder, source_paths_name(state["fingerprint"]))
+        _write_once(sources, canonical_json(source_paths_of(pipeline)))
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
-    output_of(path).write(path, canonical_json(state))
+    _write_once(path, canonical_json(state))
     if not is_address(folder):
         _remove_torn(folder, written=path)
     _remove_old(folder, state, rank=loader.rank, ranks=loader.world_size, keep=keep)
@@ -241,13 +243,12 @@ def _with_description(saved: Saved, resume: Resume) -> State:
     return replace(state, pipeline=PipelineDescription(description, row_files).text())
 
 
-def _write_source_paths(path: str, pipeline: Node | Stream) -> None:
-    """Write the paths of the files of the sources, unless the file has them already."""
-    noted = canonical_json(source_paths_of(pipeline))
+def _write_once(path: str, data: bytes) -> None:
+    """Write a file, unless it has these bytes already: several processes may save the same state."""
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # writing says that it is a folder
-        if output_of(path).read(path) == noted:
+        if output_of(path).read(path) == data:
             return
-    output_of(path).write(path, noted)
+    output_of(path).write(path, data)
 
 
 def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int, keep: int) -> None:

@@ -122,7 +122,8 @@ class LanesState:
         if steps.world_size > 1 and not partial:
             raise NotResumable(
                 f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._plain.lanes} "
-                f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
+                f"lanes: let all ranks call sk.save_state(folder, loader); give loader.stateful() to a "
+                f"framework that saves states itself; or take state_dict(partial=True)"
             )
         stream = self.of_state(cursor)
         pipeline = text_of_stream(stream.stage) if rows else None

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
-    from seekable.loader import lanes_state, step_plan, summary
+    from seekable.loader import lanes_state, stateful, step_plan, summary
     from seekable.loader.arguments import BatchSizes
     from seekable.loader.batch_sources import BatchSource
+    from seekable.loader.stateful import StatefulLoader
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
+    stateful = lazy("seekable.loader.stateful")
     step_plan = lazy("seekable.loader.step_plan")
     summary = lazy("seekable.loader.summary")
 
@@ -297,6 +299,36 @@ class Loader(Steerable):
             comings = step_plan.comings(progress.steps, progress.anchor, positions)
             found += [each for each in comings if first <= each.step and (until is None or each.step < until)]
         return found
+
+    def stateful(self, *, group: Any = None) -> StatefulLoader:
+        """Return this loader as frameworks save it: with one state for all ranks, which is the same on each.
+
+        For ``torch.distributed.checkpoint``, Lightning and Accelerate, which save the state of one rank or
+        one entry of a name, while each rank has its own lanes of a stream. A state loads on any number of
+        ranks. Of a stream on several ranks, ``torch.distributed`` puts it together: when it is taken, and
+        before the first batch, all processes of the group wait for each other.
+
+        Args:
+            group: the process group of ``torch.distributed`` with all ranks of this loader; None for all
+                processes.
+
+        Returns:
+            An object to iterate over as over this loader, with a ``state_dict`` and a ``load_state_dict``
+            for trainers; its ``loader`` is this one.
+
+        Example:
+            >>> import seekable as sk
+            >>> stream = sk.from_sequence(range(6)).stream(lanes=2)
+            >>> saved = sk.Loader(stream, batch_size=2, steps=3, collate=list, prefetch=0).stateful()
+            >>> run = iter(saved)
+            >>> next(run), next(run)
+            ([0, 1], [2, 3])
+            >>> again = sk.Loader(stream, batch_size=2, steps=3, collate=list).stateful()
+            >>> again.load_state_dict(saved.state_dict())
+            >>> list(again)
+            [[4, 5]]
+        """
+        return stateful.StatefulLoader(self, group)
 
     def explain(self) -> str:
         """Return the batches, the run and the workers in words, and below them the pipeline as a tree.

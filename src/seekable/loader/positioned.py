@@ -40,6 +40,7 @@ __all__ = [
     "go_to_run",
     "loader_of",
     "move_silently",
+    "pass_setter",
     "pipeline_of_state",
     "position_of",
     "regular_step",
@@ -258,7 +259,25 @@ class Positioned:
             self._restart_live()
 
     def _set_run(self, number: int) -> None:
-        """Let run ``number`` come next; see `EpochSetter`."""
+        """Let run ``number`` come next; see `EpochSetter`.
+
+        Raises:
+            NotResumable: whoever counts passes could take no checkpoint: a stage of a stream could not go on
+                from it, or it would have the share of one rank.
+        """
+        is_stream = not isinstance(self._progress.state.pipeline, Node)
+        if is_stream and self.world_size > 1:
+            raise NotResumable(
+                f"a trainer that announces passes saves the state of its loader, and rank {self.rank} of "
+                f"{self.world_size} has the state of its own lanes of the stream alone: give the trainer "
+                f"loader.stateful(), whose state is of all ranks"
+            )
+        if is_stream:
+            self._progress.document(rows=False)
+        self._announce(number)
+
+    def _announce(self, number: int) -> None:
+        """Let run ``number`` come next, as pass ``number`` of a trainer."""
         progress = self._progress
         before = progress.cursor
         if progress.resumes_pass(checked_count("epoch", number, least=0)):
@@ -374,6 +393,11 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
 def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
     """Go to where a state was taken, without a line in the log: for moves that do not resume a run."""
     loader._move_to(state, resume="exact")  # noqa: SLF001 - of this module
+
+
+def pass_setter(loader: Positioned) -> EpochSetter:
+    """Return the object by which a trainer announces passes that saves the state of all ranks."""
+    return EpochSetter(loader._announce)  # noqa: SLF001 - of this module
 
 
 def go_to_run(loader: Positioned, number: int) -> None:

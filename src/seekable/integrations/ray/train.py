@@ -56,6 +56,7 @@ def loader(data: Dataset | Stream, *, global_batch_size: BatchSizes, **given: An
     Raises:
         InvalidArgument: the world size does not divide the batch, or the lanes of a stream; or an argument
             breaks another rule.
+        NotResumable: a stage of a stream could not go on from a state.
 
     Example:
         >>> import seekable as sk
@@ -67,9 +68,14 @@ def loader(data: Dataset | Stream, *, global_batch_size: BatchSizes, **given: An
     try:
         context = ray_train.get_context()
     except RuntimeError:
-        return Loader(data, global_batch_size=global_batch_size, **given)
-    rank, ranks = context.get_world_rank(), context.get_world_size()
-    return Loader(data, global_batch_size=global_batch_size, rank=rank, world_size=ranks, **given)
+        place = {}
+    else:
+        place = {"rank": context.get_world_rank(), "world_size": context.get_world_size()}
+    made = Loader(data, global_batch_size=global_batch_size, **place, **given)
+    if not isinstance(data, Dataset):
+        # What has no state is refused here, and not at the first report.
+        made.state_dict(partial=True, rows=False)
+    return made
 
 
 def report(
