@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROCESSES = 8
-MISSING = "a state needs all 4 ranks of the stream"
+MISSING = "a state needs the 4 ranks of the stream"
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ def data_rank(rank: int, sizes: Mapping[str, int]) -> tuple[int, int]:
         [(0, 2), (1, 2), (0, 2), (1, 2)]
     """
     place, rest = [], rank
-    for size in reversed(sizes.values()):
+    for size in reversed([*sizes.values()]):
         rest, at = divmod(rest, size)
         place.append(at)
     return _of_place(place[::-1], sizes)

@@ -179,10 +179,10 @@ def put_together(shares: list[dict[str, Any]], count: int) -> StreamState:
     missing = sorted({*range(count)}.difference(of_rank))
     if missing or len(of_rank) != count or any(share["of"] != count for share in shares):
         there = ", ".join(sorted({f"{share['rank']} of {share['of']}" for share in shares}))
+        lacks = f"; {in_words(missing)} missing" if missing else ""
         raise NotResumable(
-            f"a state needs all {count} ranks of the stream (there are {there}; of {count}, "
-            f"{in_words(missing)} missing): pass stateful(group=...) a process group that has them all, and "
-            f"sk.Loader the rank and world_size of sk.distributed(...)"
+            f"a state needs the {count} ranks of the stream (there are {there}{lacks}): pass sk.Loader the "
+            f"rank and world_size of sk.distributed(...), and stateful(group=...) a process group with all ranks"
         )
     ranks = [of_rank[rank]["state"] for rank in range(count)]
     differs = next((share for share in of_rank.values() if _place(share) != _place(of_rank[0])), None)

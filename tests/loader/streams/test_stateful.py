@@ -62,9 +62,9 @@ def test_a_state_loads_on_any_number_of_ranks_at_every_cut() -> None:
 
 def missing() -> Iterator[tuple[list[dict[str, Any]], int, str]]:
     two = shares_of(ranks(2, 1))
-    yield two[:1], 2, "needs all 2 ranks .*there are 0 of 2; of 2, 1 is missing"
-    yield two, 4, "needs all 4 ranks .*there are 0 of 2, 1 of 2; of 4, 2 and 3 are missing"
-    yield [*two, shares_of(ranks(4))[3]], 2, "needs all 2 ranks .*0 of 2, 1 of 2, 3 of 4"
+    yield two[:1], 2, r"needs the 2 ranks .*there are 0 of 2; 1 is missing\)"
+    yield two, 4, r"needs the 4 ranks .*there are 0 of 2, 1 of 2; 2 and 3 are missing\)"
+    yield [*two, shares_of(ranks(4))[3]], 2, r"needs the 2 ranks .*0 of 2, 1 of 2, 3 of 4\)"
     yield [two[0], shares_of(ranks(2, 2))[1]], 2, "rank 1 is at step 2 .*rank 0 at step 1"
     yield [*two, shares_of(ranks(2, 2))[1]], 2, "two processes with the records of rank 1 .*step 1 .*step 2"
     yield [two[0], {"rank": 1, "of": 2, "error": "it is wet"}], 2, "rank 1 of 2 has no state: it is wet"
