@@ -251,8 +251,7 @@ class TrainerMixin(_Base):
         return passes if isinstance(passes, Passes) else None
 
     def _loader(self) -> Loader:
-        dataset, args = self.train_dataset, self.args
-        _check_data(dataset)
+        dataset, args = _checked_data(self.train_dataset), self.args
         _check_order(getattr(args, "train_sampling_strategy", "random"))
         records = self._records_of_batch * args.gradient_accumulation_steps
         if self.get_total_train_batch_size(args) != records:
@@ -310,8 +309,8 @@ def _is_endless(dataset: Dataset | Stream) -> bool:
     return isinstance(dataset, Stream) or node_of(dataset).size is None
 
 
-def _check_data(dataset: object) -> None:
-    """Refuse what is no data of ours, and a stream that ends: the trainer numbers the batches in advance."""
+def _checked_data(dataset: object) -> Dataset | Stream:
+    """Return the data to train on, unless it is a stream that ends: the trainer numbers batches in advance."""
     if isinstance(dataset, Stream) and not dataset.endless:
         message = (
             f"a stream as train_dataset must have no end, as the trainer numbers its batches in advance, "
@@ -326,6 +325,7 @@ def _check_data(dataset: object) -> None:
             f"sk.from_sequence, or use the trainer without seekable"
         )
         raise WrongType(message)
+    return dataset
 
 
 def _check_order(strategy: str) -> None:

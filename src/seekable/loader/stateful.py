@@ -182,7 +182,7 @@ def put_together(shares: list[dict[str, Any]], count: int) -> StreamState:
         lacks = f"; {in_words(missing)} missing" if missing else ""
         raise NotResumable(
             f"a state needs the {count} ranks of the stream (there are {there}{lacks}): pass sk.Loader the "
-            f"rank and world_size of sk.distributed(...), and stateful(group=...) a process group with all ranks"
+            f"rank and world_size of sk.distributed(...), and stateful(group=...) a process group of all"
         )
     ranks = [of_rank[rank]["state"] for rank in range(count)]
     differs = next((share for share in of_rank.values() if _place(share) != _place(of_rank[0])), None)
