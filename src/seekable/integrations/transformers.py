@@ -310,7 +310,7 @@ def _is_endless(dataset: Dataset | Stream) -> bool:
 
 
 def _checked_data(dataset: object) -> Dataset | Stream:
-    """Return the data to train on, unless it is a stream that ends: the trainer numbers batches in advance."""
+    """Return the data to train on, unless it is a stream that ends: batches are numbered in advance."""
     if isinstance(dataset, Stream) and not dataset.endless:
         message = (
             f"a stream as train_dataset must have no end, as the trainer numbers its batches in advance, "
