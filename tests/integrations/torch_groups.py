@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from tests.integrations.lives import Log, die, serve
 from tests.loader.streams.token_streams import stream_loader
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 import seekable as sk
@@ -76,13 +77,13 @@ def checkpoints(spec: dict[str, Any], note: Log) -> None:
     saved = loader.stateful()
     weights = {"weight": torch.zeros(1)}
     if "resume" in spec:
-        dcp.load({"data": saved, "model": weights}, checkpoint_id=spec["resume"])
+        load({"data": saved, "model": weights}, checkpoint_id=spec["resume"])
         assert int(weights["weight"]) == loader.step
     for batch in saved:
         note("train", batch)
         weights["weight"] += 1
         if loader.step in spec.get("save_at", ()):
-            dcp.save({"data": saved, "model": weights}, checkpoint_id=f"{spec['folder']}/{loader.step}")
+            save({"data": saved, "model": weights}, checkpoint_id=f"{spec['folder']}/{loader.step}")
         if loader.step == spec.get("die_at"):
             die()
         if loader.step == spec.get("stop_at"):
