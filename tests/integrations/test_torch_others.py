@@ -35,12 +35,12 @@ def wanted(**given: Any) -> Iterator[list[int]]:
 def verl_loader(workers: int = 0) -> StatefulDataLoader[Any]:
     """Return a loader with the arguments that verl's RayPPOTrainer gives."""
     return StatefulDataLoader(
-        dataset=data(),  # type: ignore[arg-type]
+        dataset=data(),
         batch_size=BATCH,
         num_workers=workers,
         drop_last=True,
         collate_fn=list,
-        sampler=BatchSampler(data(), batch_size=None),  # type: ignore[arg-type]
+        sampler=BatchSampler(data(), batch_size=None),
     )
 
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 from seekable._arguments import checked_count, checked_seconds, explains_keywords
 from seekable._log import LOG
 from seekable.errors import InvalidArgument, WrongType
-from seekable.loader.arguments import distributed
 from seekable.loader.checkpoints import save_state
 from seekable.loader.positioned import loader_of
+from seekable.loader.ranks import rank_around
 from seekable.state.canonical import canonical_json
 from seekable.storage.addresses import is_address
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new
@@ -140,7 +140,7 @@ class Stop:
         self._loader, self._folder, self._saving = loader, folder, saving
         self._deadline, self._every, self._signals = deadline, every, signals
         # Processes that share the records of one rank, as in tensor parallelism, have to agree too.
-        self._alone = loader.world_size == distributed()[1] == 1
+        self._alone = loader.world_size == rank_around()[1] == 1
         self._agreement = _Agreement(folder)
         self._handlers: dict[signal.Signals, Any] = {}
         self._process = 0
