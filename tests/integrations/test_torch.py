@@ -119,6 +119,20 @@ def test_each_way_to_cut_batches_is_that_of_a_loader(batch: dict[str, Any]) -> N
     assert (len(sampler), sampler.drop_last) == (len(wanted), batch.get("end") == "drop")
 
 
+def test_sizes_that_follow_the_step_are_those_of_a_loader() -> None:
+    dataset = sk.from_sequence(range(50)).shuffle(seed=1)
+    for rank in range(2):
+        given: Any = {"global_batch_size": [(0, 4), (3, 10), (12, 2)], "end": "drop", "rank": rank}
+        sampler = BatchSampler(dataset, world_size=2, **given)
+        loader = sk.Loader(dataset, world_size=2, collate=list, prefetch=0, **given)
+        for _ in range(3):
+            assert (len(sampler), sampler.batch_size) == (len(loader), loader.batch_size)
+            batches = list(DataLoader(dataset, batch_sampler=sampler, collate_fn=list))
+            assert batches == list(loader)
+        assert sampler.state_dict() == loader.state_dict()
+        assert "batches of 4, from step 3 on 10, from step 12 on 2, rank" in repr(sampler)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_endless_dataset_is_bounded_by_steps(workers: int) -> None:
     sampler, loader = sampled(_endless(), batch={"steps": 7}, num_workers=workers)

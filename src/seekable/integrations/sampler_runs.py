@@ -91,13 +91,22 @@ class SamplerRuns:
         Raises:
             EndlessDataset: a run has no end.
         """
-        return len(self._loader)
+        count = self._steps.count(self.place)
+        return len(self._loader) if count is None else count
 
     @property
     def epoch(self) -> int:
         """The first epoch of the present run; of the next one if this one is exhausted and not counted."""
         is_over = self.is_exhausted and self.delivered is None
         return self._loader.epoch + (self._steps.epochs or 0) * is_over
+
+    @property
+    def place(self) -> StepCursor:
+        """The start of the present iterator; of the next one if this one is exhausted and not counted."""
+        start, steps = self._start, self._steps
+        if not self.is_exhausted or self.delivered is not None:
+            return start
+        return steps.next_run(steps.after(start, steps.left(start) or 0))
 
     def begin(self) -> Iterator[Any]:
         """Return an iterator over the next run, or over the present one if nothing of it was delivered.

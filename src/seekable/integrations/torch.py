@@ -143,9 +143,12 @@ class BatchSampler(Sampler[list[int]]):
     def batch_size(self) -> int | None:
         """Records in a batch of this rank; None for single positions.
 
-        Where it follows the step, it is that of the first batch of the present iterator.
+        Where it follows the step, it is that of the first batch of the present iterator, or of the next one
+        once the end of this one was requested.
         """
-        return self._loader.batch_size
+        if self._is_single:
+            return None
+        return self._steps.size_at(self._runs.place.step) // self._steps.world_size
 
     @property
     def drop_last(self) -> bool:
