@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from seekable.formats.audio.audio_mix import audio_mix
     from seekable.formats.lines.line_stream import open_stream
     from seekable.formats.shar.shar_writer import SharWriter
+    from seekable.formats.tokens.chats.chat import Chat
     from seekable.formats.tokens.tokenizing.parts import LossMask, Part
     from seekable.formats.tokens.tokenizing.tokenize import tokenize
     from seekable.index.index_location import Index
@@ -63,6 +64,7 @@ if sys.platform == "win32":
     raise ImportError("seekable does not run on Windows itself: run it in WSL, on Linux or on macOS")
 
 __all__ = [
+    "Chat",
     "CorruptRecord",
     "DataNotFound",
     "Dataset",
@@ -111,6 +113,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Chat": "formats.tokens.chats.chat",
     "Dataset": "dataset.dataset",
     "FillCollate": "loader.collate",
     "Fim": "packing.order.fill_in_middle",

@@ -23,6 +23,7 @@ EPILOG = examples(
     "tokenize a.parquet --to tokens --tokenizer t.json --jobs 8 --engine gigatoken",
     "tokenize s3://bucket/corpus --to s3://bucket/tokens --tokenizer t.json --eos 0 --executor ray",
     "tokenize a.jsonl --to tokens --tokenizer t.json --eos '</s>' --idx       Megatron's index too",
+    "tokenize chats.jsonl --to tokens --tokenizer model/ --chat        by the chat template of the folder",
     "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
 )
 
@@ -70,6 +71,14 @@ class StoreOptions:
         ),
     ] = None
     idx: Annotated[bool, typer.Option("--idx", help="Write Megatron's index beside.")] = False
+    chat: Annotated[
+        bool,
+        typer.Option("--chat", help="The records are conversations: run the chat template of --tokenizer."),
+    ] = False
+    mask: Annotated[
+        str,
+        option("--mask", "ROLE", "With --chat, whose turns are trained on; or 'weight', or 'all'."),
+    ] = "assistant"
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")] = (
         False
     )
@@ -80,6 +89,11 @@ class StoreOptions:
         from seekable.formats.tokens.token_store_options import TokenStore
 
         given = {**asdict(self), "eos": _token(self.eos), "bos": _token(self.bos)}
+        is_chat, mask = given.pop("chat"), given.pop("mask")
+        if is_chat:
+            from seekable.formats.tokens.chats.chat import Chat
+
+            given["tokenizer"] = Chat(self.tokenizer, mask=mask)
         stored = ("bos", "engine", "dtype", "sample_size", "rows_per_file", "idx")
         store = TokenStore(**{name: given.pop(name) for name in stored})
         return {**given, "store": store}
@@ -101,9 +115,10 @@ def tokenize(
 ) -> None:
     """Write texts as a store of tokens.
 
-    Each record is a document. Nothing stands between documents but --eos and --bos. Each part of the store
-    appears whole or not at all; a command that was killed goes on where it was when it is given again, and
-    the bytes are the same for any number of processes. Another source, tokenizer or option is refused.
+    Each record is a document, with --chat a conversation. Nothing stands between documents but --eos and
+    --bos. Each part of the store appears whole or not at all; a command that was killed goes on where it was
+    when it is given again, and the bytes are the same for any number of processes. Another source, tokenizer
+    or option is refused.
     """
     import time
 

@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import types
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,12 +59,32 @@ class NamedFunction:
         return self.fn(*arguments, **named)
 
 
+class DescribedFunction(ABC):
+    """A function that says itself what decides its results, such as an object with options."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """The description, JSON-safe: under "name" its name, and all that decides its results."""
+
+    @property
+    @abstractmethod
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The functions of the user that it calls, whose code may change under the same name."""
+
+    @abstractmethod
+    def __call__(self, record: Any) -> Any:
+        """Return the result for a record."""
+
+
 def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
     """Return the description of a function that enters fingerprints: its qualified name and its version.
 
     ``__main__`` counts as the script's name without suffix, so that a script that is imported, or run from a
     notebook's export, is the same pipeline. A ``functools.partial`` is its function and its
-    arguments.
+    arguments, and a `DescribedFunction` says itself what it is.
 
     Raises:
         WrongType: ``fn`` cannot be called.
@@ -87,8 +108,9 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
 
 
 def _named(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
-    if isinstance(fn, NamedFunction):
-        return {**_named(fn.fn, version), "name": fn.name}
+    if isinstance(fn, NamedFunction | DescribedFunction):
+        is_named = isinstance(fn, NamedFunction)
+        return {**_named(fn.fn, version), "name": fn.name} if is_named else dict(fn.description)
     if isinstance(fn, functools.partial):
         described = _named(fn.func, version)
         arguments = [list(fn.args), dict(sorted(fn.keywords.items()))]
@@ -211,8 +233,8 @@ def _function(fn: Any, around: tuple[Any, ...]) -> list[Any]:
     if any(fn is other for other in around):
         return ["recursion", around[::-1].index(fn)]
     around = (*around, fn)
-    if isinstance(fn, NamedFunction):
-        return _function(fn.fn, around)
+    if isinstance(fn, NamedFunction | DescribedFunction):
+        return _function(fn.fn, around) if isinstance(fn, NamedFunction) else _described(fn, around)
     if isinstance(fn, functools.partial):
         return ["partial", _function(fn.func, around), _value(fn.args, around), _value(fn.keywords, around)]
     if isinstance(fn, types.MethodType):
@@ -231,6 +253,11 @@ def _function(fn: Any, around: tuple[Any, ...]) -> list[Any]:
     if isinstance(fn, (*_NAMED_TYPES, types.BuiltinFunctionType)):
         return _value(fn, around)
     raise _Incomparable(_shown(fn))
+
+
+def _described(fn: DescribedFunction, around: tuple[Any, ...]) -> list[Any]:
+    called = [_function(each, around) for each in fn.functions]
+    return ["described", canonical_json(fn.description).decode("latin-1"), called]
 
 
 def _code(code: types.CodeType, *, docstring: str | None = None) -> list[Any]:

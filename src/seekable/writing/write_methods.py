@@ -45,6 +45,8 @@ ELSEWHERE_OF_TOKENS = {
     },
     "aux": "store=sk.formats.TokenStore(align=...)",
     "key": "column=",
+    "chat": "tokenizer=sk.Chat(tokenizer)",
+    "mask": "tokenizer=sk.Chat(tokenizer, mask=...)",
 }
 """Where a value goes that people give to ``write_tokens`` and to ``sk.tokenize`` themselves."""
 

@@ -103,6 +103,9 @@ class PartFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     aligned: dict[str, str] = {}
     """By name, the dtype of each array beside the tokens, such as ``"|u1"``."""
 
+    trained: int | None = None
+    """The number of tokens whose element of "loss_mask" is not 0; None for a part without that array."""
+
     name: str = ""
     """The name of its files without their suffix, such as ``part-000000``; empty beside the part itself."""
 
@@ -183,6 +186,9 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
 
     sample_size: int | None = None
     """The number of tokens of a sample of Forager; None for documents as they are."""
+
+    trained: int | None = None
+    """The number of tokens in the loss; None where no array "loss_mask" says it."""
 
     dropped: int = 0
     """The number of tokens after the last whole sample, which were left out."""

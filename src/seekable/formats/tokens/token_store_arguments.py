@@ -9,6 +9,8 @@ import numpy as np
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tokens.chats.chat import Chat
+from seekable.formats.tokens.chats.chat_documents import tokenizing_chats
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.token_store_ending import StoreEnding, forager_ending, tokenizer_file
 from seekable.formats.tokens.token_store_format import AskedTypes, TokenStoreFormat
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_store", "tokenizing", "tokens", "tokens_of", "with_samples"]
 
+_TEXTS = "text"
+"""The name of the column of texts where the user names none."""
+
 _TOKENS = "tokens"
 """The name of the ids in records."""
 
@@ -54,7 +59,7 @@ def tokenizing(
     """Return what makes tokens of records.
 
     Args:
-        tokenizer: see `engine_of`; None where the column holds ids.
+        tokenizer: see `engine_of`, or a ``sk.Chat``; None where the column holds ids.
         how: the options of the store. With ``sample_size`` masks are as data-forager has them: 1 = left out
             of the loss. With ``idx`` dtypes are those that Megatron would choose.
         column: the column of the texts, or of the ids.
@@ -65,6 +70,10 @@ def tokenizing(
     Raises:
         WrongType, InvalidArgument, DataNotFound, AccessDenied, MissingDependency: an argument is wrong.
     """
+    if isinstance(tokenizer, Chat):
+        ends = [_end(tokenizer.engine, token, name) for token, name in ((eos, "eos"), (how.bos, "bos"))]
+        named = None if column in (None, _TEXTS) else column
+        return _fitting(tokenizing_chats(tokenizer, how, column=named, eos=ends[0], bos=ends[1]))
     if not isinstance(column, str):
         message = f"column must be the name of a column (got {column!r})"
         raise WrongType(message)
@@ -85,11 +94,20 @@ def tokenizing(
     after, before = _end(made, eos, "eos"), _end(made, how.bos, "bos")
     made = made.keeping_as_text(tuple(number for number in (after, before) if number is not None))
     chosen = token_dtype(how.dtype, made, megatron=how.idx)
-    for number in (after, before):
-        if number is not None and number > np.iinfo(chosen).max:
-            message = f"the id {number} of eos= or bos= does not fit {chosen.name}: give a larger dtype="
+    return _fitting(Tokenizing(made, documents, chosen, after, before, tuple(aligned)))
+
+
+def _fitting(made: Tokenizing) -> Tokenizing:
+    """Return what makes tokens, whose dtype holds the ids of the ends.
+
+    Raises:
+        InvalidArgument: it does not.
+    """
+    for number in (made.eos, made.bos):
+        if number is not None and number > np.iinfo(made.dtype).max:
+            message = f"the id {number} of eos= or bos= does not fit {made.dtype.name}: give a larger dtype="
             raise InvalidArgument(message)
-    return Tokenizing(made, documents, chosen, after, before, tuple(aligned))
+    return made
 
 
 def _engine_given(tokenizer: Any, engine: str | None, *, ids_are_given: bool) -> Engine:
@@ -137,7 +155,7 @@ def tokens(
         column = _TOKENS if column is None else column
         given = {name: chosen or np.uint8 for name, chosen in columns.items()}
     else:
-        column, given = "text" if column is None else column, None
+        column, given = _TEXTS if column is None else column, None
     made = tokenizing(tokenizer, how, column=column, eos=eos, given=given)
     form = tokens_of(
         made,

@@ -101,6 +101,7 @@ def _described(
         tokenizer_name: the name of the tokenizer's file in the folder; None for no file.
     """
     tokenizing, engine = form.tokenizing, _tokenizer(form.tokenizing.engine)
+    counts = [part.trained for part in parts]
     tokenizer = None
     if engine is not None:
         tokenizer = TokenizerFacts(
@@ -125,6 +126,7 @@ def _described(
         tokenizer=tokenizer,
         source=SourceFacts(origin.fingerprint, origin.records, list(origin.files)),
         parts=list(parts),
+        trained=sum(counts) if None not in counts else None,
     )
 
 

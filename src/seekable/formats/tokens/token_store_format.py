@@ -22,7 +22,7 @@ from seekable.formats.tokens.token_store import (
     edges_digest,
     encode_facts,
 )
-from seekable.formats.tokens.tokenizing.encoding import EncodedDocuments
+from seekable.formats.tokens.tokenizing.encoding import LOSS_MASK, EncodedDocuments
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument, default_dtype, token_dtype
 from seekable.nodes.graph import HOLE
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
@@ -89,7 +89,7 @@ class _TokenPart:
         self._layout = layout
         self._runs = _Runs()
         self._lengths = array("q")
-        self._documents = self._tokens = self._empty = 0
+        self._documents = self._tokens = self._empty = self._trained = 0
         self._largest = -1
 
     def add(
@@ -105,7 +105,10 @@ class _TokenPart:
         count = len(documents.lengths)
         self._sinks["bin"].write(documents.ids.astype(self._layout.dtype, copy=False))
         for name, dtype in self._layout.aligned:
-            self._sinks[name].write(documents.aligned[name].astype(dtype, copy=False))
+            values = documents.aligned[name].astype(dtype, copy=False)
+            self._sinks[name].write(values)
+            if name == LOSS_MASK:
+                self._trained += int(np.count_nonzero(values))
         self._sinks["lengths"].write(documents.lengths.astype("<u4"))
         if files is None or rows is None:
             files, rows = np.full(count, -1), np.zeros(count, dtype=np.int64)
@@ -134,6 +137,7 @@ class _TokenPart:
             edges={suffix: self._sinks[suffix].edges for suffix in contents},
             dtype=self._layout.dtype.str,
             aligned={name: dtype.str for name, dtype in self._layout.aligned},
+            trained=self._trained if LOSS_MASK in self._sinks else None,
         )
         self._facts.write(encode_facts(facts))
 

@@ -44,10 +44,12 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
     classes = merged(length_classes(chunk) for chunk in _chunks(source))
     types = {name: dtype.name for name, dtype in source.dtypes.items()}
     empty = int(classes.counts[classes.lengths == 0].sum())
+    trained = _trained(source)
     return {
         "documents": source.size,
         "empty_documents": empty,
         "tokens": classes.tokens,
+        **({} if trained is None else {"trained_tokens": trained}),
         "dtype": types.pop("tokens", None),
         "aligned": types,
         "store": _store(source),
@@ -83,6 +85,18 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
     """Yield the lengths of all documents, chunk by chunk."""
     for first in range(0, source.size, _DOCUMENTS_AT_ONCE):
         yield source.lengths_between(first, min(first + _DOCUMENTS_AT_ONCE, source.size))
+
+
+def _trained(source: TokenSource) -> int | None:
+    """Return the number of tokens in the loss; None where the data is not of stores that count them."""
+    folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
+    counts = []
+    for folder in folders:
+        document = document_of(folder)
+        if document is None or document.trained is None:
+            return None
+        counts.append(document.trained)
+    return sum(counts)
 
 
 def _store(source: TokenSource) -> dict[str, Any] | None:
@@ -188,6 +202,9 @@ def token_contents_in_words(found: dict[str, Any]) -> dict[str, str]:
         "documents": f"{found['documents']:,}{empty}",
         "tokens": f"{found['tokens']:,} ({', '.join(types)})",
     }
+    if "trained_tokens" in found:
+        trained = found["trained_tokens"]
+        facts["trained tokens"] = f"{trained:,} ({percent(trained, found['tokens'])} % of all)"
     if found["store"] is not None:
         facts |= _store_in_words(found["store"])
     lengths = found["document_tokens"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
 
 __all__ = [
+    "LOSS_MASK",
     "AlignedArray",
     "DocumentTexts",
     "EncodedDocuments",
@@ -207,7 +208,8 @@ _BATCH_CHARACTERS = 1 << 20
 """A batch ends at whichever comes first. Larger ones are no faster, and hold their ids as Python objects."""
 
 
-_LOSS_MASK = "loss_mask"
+LOSS_MASK = "loss_mask"
+"""The array beside tokens that says which are trained on: 1 = in the loss."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -493,7 +495,7 @@ class GivenValues(AlignedArray):
 
     def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
         """Return 0 and 0; in a loss mask EOS has 1, because a model has to learn where to end."""
-        return None if bos is None else 0, None if eos is None else int(self.name == _LOSS_MASK)
+        return None if bos is None else 0, None if eos is None else int(self.name == LOSS_MASK)
 
     def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
         """Return the values of all tokens; see `AlignedArray.values`."""

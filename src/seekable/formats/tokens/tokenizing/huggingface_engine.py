@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     tokenizers = optional("tokenizers", extra="tokens")
 
-__all__ = ["HuggingFace", "TokenizerKey", "huggingface_engine"]
+__all__ = ["HuggingFace", "TokenizerKey", "huggingface_engine", "without_threads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class HuggingFace(Engine):
         """Return the ids of texts; see `Engine.encode`."""
         tokenizer = self._loaded()
         try:
-            with _without_threads():
+            with without_threads():
                 encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         except Exception as error:  # noqa: BLE001 - the package raises whatever its Rust code does
             fail_at_culprit(lambda text: tokenizer.encode(text, add_special_tokens=False), texts, error)
@@ -207,7 +207,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def _without_threads() -> Iterator[None]:
+def without_threads() -> Iterator[None]:
     """Keep the package from starting threads: it reads an environment variable at each call."""
     _USERS.enter()
     try:

@@ -14,6 +14,8 @@ from seekable._arguments import checked_path, explains_keywords
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.tokens.chats.chat import Chat
+from seekable.formats.tokens.chats.chat_documents import ChatDocuments
 from seekable.formats.tokens.token_store import (
     FACTS,
     HIDDEN_DOCUMENT,
@@ -94,8 +96,9 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         tokenizer: the path of a ``tokenizer.json`` or of a folder with one, a ``tokenizers.Tokenizer``, a
             fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
             text that returns ids, or of a list of texts that returns a list for each. An object that is
-            called, and a method of one, are recognised by the pickled state of the object.
-        column: the column of the texts.
+            called, and a method of one, are recognised by the pickled state of the object. For conversations
+            a ``sk.Chat``, which also makes the array "loss_mask" beside the tokens.
+        column: the column of the texts; with a ``sk.Chat`` that of the messages, which it finds if left out.
         eos: the token after each document, as its text or its id; none if left out.
         store: what few calls need, a ``sk.formats.TokenStore``: ``bos``, ``engine``, ``parts`` of documents
             and arrays beside the tokens (``align``), ``dtype``, Megatron's ``idx``, Forager's
@@ -167,7 +170,7 @@ def _form(
     node: Node, tokenizer: Any, column: str, eos: str | int | None, how: TokenStore
 ) -> tuple[TokenStoreFormat, Node]:
     """Return the format of the store, and the dataset for a reader of the columns of texts alone."""
-    given = _arrays_of(how, node)
+    given = None if isinstance(tokenizer, Chat) else _arrays_of(how, node)
     made = tokenizing(tokenizer, how, column=column, eos=eos, given=given)
     asked = AskedTypes(
         None if how.dtype is None else made.dtype,
@@ -251,6 +254,8 @@ def _arrays_of(how: TokenStore, node: Node) -> dict[str, Any] | None:
 
 def _options(column: str, how: TokenStore, made: Tokenizing) -> dict[str, Any]:
     """Return the options that decide the tokens, beside those of the format."""
+    if isinstance(made.documents, ChatDocuments):
+        return {"chat": made.documents.chat.description}
     size = {} if how.sample_size is None else {"sample_size": how.sample_size}
     if isinstance(made.documents, TextColumn):
         return {**size, "column": column}

@@ -1,0 +1,1 @@
+"""Conversations as tokens, with a mask of what is trained on."""
