@@ -14,7 +14,6 @@ from seekable.loader.step_plan import places_of
 from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import TOKENS
-from seekable.packing.order.pieces import LITERAL
 from seekable.viewer.facts.json_documents import in_words, place_as_json
 from seekable.viewer.facts.token_contents import engine_of_store
 
@@ -129,7 +128,7 @@ def samples_with_pieces(
     assert isinstance(node, PackedNode)
     for row in rows:
         placed = node.maker.pieces(np.array([row]), np.zeros(1, np.int64))
-        stored = np.flatnonzero(placed.documents != LITERAL)
+        stored = np.flatnonzero(placed.documents >= 0)
         columns = (placed.documents, placed.starts, placed.counts)
         numbers = zip(*(column[stored].tolist() for column in columns), strict=True)
         pieces: list[dict[str, Any]] = [

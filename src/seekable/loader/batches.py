@@ -51,7 +51,7 @@ class MadeBatch:
     records: int
     """The number of records, or items of a stream, in it."""
     holes: int
-    """The number of holes that were left out."""
+    """The number of records that failed and were left out; those that ``without`` leaves out do not count."""
     after: StepCursor
     """The cursor after the batch."""
     deltas: tuple[LaneDeltas, ...] = ()
@@ -96,10 +96,13 @@ def dataset_batches(
                     continue
             records = part.read()
             there = [record for record in records if record is not HOLE]
+            holes = len(records) - len(there)
+            # A hole that was asked for is none of the holes that say that data is damaged.
+            left_out = 0 if not holes or (wanted := part.left_out()) is None else int(wanted.sum())
             if not there:
-                raise NothingPassed(_only_holes(before, len(records)))
+                raise NothingPassed(_only_holes(before, holes, left_out))
             value = there[0] if collate is None else collate(there)
-            yield MadeBatch(value, len(there), len(records) - len(there), after)
+            yield MadeBatch(value, len(there), holes - left_out, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +161,15 @@ def _positions(steps: Steps, cursor: StepCursor, count: int, mine: range) -> tup
     return positions[np.repeat(own, lengths)], [0, *np.cumsum(lengths[own]).tolist()]
 
 
-def _only_holes(here: StepCursor, records: int) -> str:
+def _only_holes(here: StepCursor, records: int, left_out: int) -> str:
     what = "the only record is a hole" if records == 1 else f"all {records} records are holes"
+    way = "let errors= of sk.open return other records"
+    if left_out:
+        what += f", {left_out} of them rows that without() left out" if records > 1 else ": it was left out"
+        way = "let without(fill='replace') put other records there"
     return (
         f"nothing to deliver at step {here.step} (position {here.position}): {what}. Take a larger batch, "
-        f"leave this one out with skip_batches(1), or let errors= of sk.open return other records"
+        f"leave this one out with skip_batches(1), or {way}"
     )
 
 

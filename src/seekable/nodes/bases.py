@@ -35,6 +35,8 @@ from seekable.order.blocks import default_blocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
@@ -149,6 +151,10 @@ class UnaryPlan(ChildPlan):
     def origins(self) -> Origins:
         """Return the origins of the child's records."""
         return self.child.origins()
+
+    def left_out(self) -> NDArray[np.bool_] | None:
+        """Return which of the child's records are holes because they were left out."""
+        return self.child.left_out()
 
 
 @final

@@ -135,6 +135,16 @@ class GatheredPlan(JointPlan):
         """Return the origins of the records of all parts, in the requested order."""
         return gathered(self.size, [(at, plan.origins()) for at, plan in self.parts])
 
+    def left_out(self) -> NDArray[np.bool_] | None:
+        """Return which records of all parts are holes because they were left out."""
+        found = [(at, left_out) for at, plan in self.parts if (left_out := plan.left_out()) is not None]
+        if not found:
+            return None
+        out = np.zeros(self.size, dtype=np.bool_)
+        for at, left_out in found:
+            out[at] = left_out
+        return out
+
     def arrays(self) -> dict[str, Any] | None:
         """Return the columns of all parts, if all have the same ones, with values of one shape."""
         parts: list[tuple[NDArray[np.intp], dict[str, Any]]] = []

@@ -264,6 +264,13 @@ class Plan(ABC):
         """
         return of_places(self.locate())
 
+    def left_out(self) -> NDArray[np.bool_] | None:
+        """Return a bool array: True for each hole in the place of a row that ``without`` left out.
+
+        None, by default, stands for no such hole. What else is a hole is one because a record failed.
+        """
+        return None
+
     def arrays(self) -> dict[str, Any] | None:
         """Return the records as columns, if they are read so without making a record.
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.node import NamedFiles, Node
-    from seekable.nodes.without import LeavesOut
 
 __all__ = ["Excludes", "excluded_rows", "rows_left_out"]
 
@@ -108,16 +107,19 @@ def excluded_rows(node: Node, what: object) -> ExcludedRows:
     return files.rows(_in_arrays(_places(named)))
 
 
-def rows_left_out(node: LeavesOut) -> ExcludedRows:
-    """Return the rows of files whose records a node leaves out.
+def rows_left_out(domain: Node, rows: Int64s) -> ExcludedRows:
+    """Return the rows of files that some rows of a dataset are made of.
+
+    Args:
+        domain: the dataset.
+        rows: its rows that are left out.
 
     Example:
         >>> import seekable as sk
-        >>> ds = sk.from_sequence("abcdef", version=1)
-        >>> rows_left_out(ds.without([ds.locate(3)])._node).rows.tolist()
-        [3]
+        >>> rows_left_out(sk.from_sequence("abcdef", version=1)[2:]._node, np.array([3])).rows.tolist()
+        [5]
     """
-    return _Files(node.child).rows(_places_at(node.child, node.rows))
+    return _Files(domain).rows(_places_at(domain, rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, final
 
 import numpy as np
-import xxhash
 
 from seekable._cached import cached
 from seekable._log import LOG
@@ -33,10 +32,12 @@ from seekable.nodes.graph import (
 )
 from seekable.nodes.node import Node, OrderNode, RecordNode
 from seekable.order.exclusion import Exclusion, row_set
-from seekable.state.excluded_rows import MOST_INLINE, ExcludedFile, ExcludedRows, rows_as_text, rows_of_text
+from seekable.state.excluded_rows import ExcludedFile, ExcludedRows, described_rows, rows_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import Origins
@@ -83,10 +84,8 @@ class LeavesOut(UnaryNode):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the number and the digest of the rows; few rows themselves, of many the child's length."""
-        digest = f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}"
-        few = self.rows.size <= MOST_INLINE
-        more: dict[str, Any] = {"list": rows_as_text(self.rows)} if few else {"count": self.size}
-        return {"excluded": int(self.rows.size), "rows": digest, **more}
+        described = described_rows(self.rows)
+        return described if "list" in described else {**described, "count": self.size}
 
     @classmethod
     def decides_order(cls, arguments: Mapping[str, Any]) -> bool:
@@ -261,6 +260,9 @@ class _HolesPlan(InMemoryPlan):
 
     def read(self) -> list[Any]:
         return [HOLE] * len(self)
+
+    def left_out(self) -> NDArray[np.bool_]:
+        return np.ones(len(self), dtype=np.bool_)
 
     def locate(self) -> list[Any]:
         return self.child.locate()

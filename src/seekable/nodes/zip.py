@@ -17,6 +17,8 @@ from seekable.nodes.node import Node, RecordNode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
     from seekable.nodes.node import Taking
 
@@ -124,6 +126,10 @@ class _ZipPlan(JointPlan):
 
     def locate(self) -> list[Any]:
         return list(zip(*(column.locate() for column in self.columns), strict=True))
+
+    def left_out(self) -> NDArray[np.bool_] | None:
+        found = [left_out for each in self.columns if (left_out := each.left_out()) is not None]
+        return np.logical_or.reduce(found) if found else None
 
     @property
     def below(self) -> tuple[Plan, ...]:

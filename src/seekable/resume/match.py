@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.without import Fill
     from seekable.order.positions import StridedRange
     from seekable.resume.consumed import Remainder
     from seekable.resume.pipeline_sources import NamedSource
@@ -410,9 +411,8 @@ def _transplanted(old: Node, new: Node) -> Node:
     for node in reversed(nodes):
         if isinstance(node, LeavesOut):
             # Rows of the present files, which may have other numbers among the old rows.
-            made = excluded(
-                made, rows_left_out(node), fill="hole" if isinstance(node, WithHoles) else "replace"
-            )
+            fill: Fill = "hole" if isinstance(node, WithHoles) else "replace"
+            made = excluded(made, rows_left_out(node.child, node.rows), fill=fill)
         elif isinstance(node, RecordNode):
             made = with_child(node, made)
     if made.size != old.size:

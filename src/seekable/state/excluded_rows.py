@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
+import xxhash
 
 from seekable._cached import cached
 from seekable.errors import CorruptState
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["MOST_INLINE", "ExcludedFile", "ExcludedRows", "rows_as_text", "rows_of_text"]
+__all__ = ["MOST_INLINE", "ExcludedFile", "ExcludedRows", "described_rows", "rows_as_text", "rows_of_text"]
 
 MOST_INLINE: Final = 4096
 """The most rows that stand in a state or a description themselves; of more these have a digest."""
@@ -84,6 +85,21 @@ def rows_of_text(text: str) -> Int64s:
         message = f"a list of rows has numbers that are too large: {text[:40]!r}"
         raise CorruptState(message)
     return rows
+
+
+def described_rows(rows: Int64s) -> dict[str, Any]:
+    """Return what a description has of rows that are left out: number and digest, and few rows themselves.
+
+    Args:
+        rows: ascending and distinct.
+
+    Example:
+        >>> described_rows(np.array([3, 4, 300]))
+        {'excluded': 3, 'rows': 'xxh3:6a0bdd15ad8b5bb5', 'list': 'AwCnAg=='}
+    """
+    digest = f"xxh3:{xxhash.xxh3_64_hexdigest(rows.astype('<i8').tobytes())}"
+    few = {"list": rows_as_text(rows)} if rows.size <= MOST_INLINE else {}
+    return {"excluded": int(rows.size), "rows": digest, **few}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -20,6 +20,8 @@ from seekable.stream.stall import StallDetector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
     from seekable.stream.runs import Pairs
@@ -133,8 +135,8 @@ class FromDataset(Leaf):
         """The first position that the stream reads."""
         return self.start if self.begin is None else self.begin
 
-    def reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:
-        """Yield positions and their records, some at a time, from number ``done`` of a lane on.
+    def reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any], NDArray[np.bool_] | None]]:
+        """Yield positions, their records and which of these were left out, from number ``done`` of a lane on.
 
         Raises:
             NothingPassed: the stream never ends, and the dataset is empty.
@@ -147,7 +149,8 @@ class FromDataset(Leaf):
             while first < len(tokens):
                 last = min(first + at_once, len(tokens))
                 ahead.read_to(last)
-                yield tokens[first:last], plan.slice(first, last).read()
+                part = plan.slice(first, last)
+                yield tokens[first:last], part.read(), part.left_out()
                 first, at_once = last, min(2 * at_once, MOST_READ)
 
     def _planned(self, lane: int, done: int) -> Iterator[tuple[list[int], Plan]]:
@@ -191,46 +194,62 @@ class _Records(Runs):
     def __init__(self, source: FromDataset, lane: Lane) -> None:
         done, self._holes = lane.state.get("at", 0), lane.state.get("holes", 0)
         self._reads = source.reads(lane.number, done)
-        self._consumed = ConsumedCounts(done)
+        self._consumed, self._failed = ConsumedCounts(done), ConsumedCounts(self._holes)
         self._lane, self._stall, self._holes_in_row = lane, StallDetector(source, lane), 0
         self._read: list[tuple[Token, Any]] = []
         """Records that were read together, with their positions, holes among them."""
+        self._left_out: NDArray[np.bool_] | None = None
+        """Which of them are holes because they were left out; these do not count as holes."""
         self._next = 0
 
     def take(self, count: int, behind: int) -> Pairs:
         """Return the next records; what was read together is given out in parts."""
         self._consumed.keep(behind)
+        self._failed.keep(behind)
         while not self._stall.over:
             if self._next == len(self._read):
-                positions, records = next(self._reads, ((), ()))
+                positions, records, self._left_out = next(self._reads, ((), (), None))
                 self._read, self._next = list(zip(positions, records, strict=True)), 0
-            pairs = self._read[self._next : self._next + count]
+            first = self._next
+            pairs = self._read[first : first + count]
             self._next += len(pairs)
-            there = self._without_holes(pairs)
+            there = self._without_holes(pairs, first)
             if there or not pairs:
                 return there
         return []
 
-    def _without_holes(self, pairs: Pairs) -> Pairs:
-        """Return the pairs with records, and note how many of all they are."""
+    def _without_holes(self, pairs: Pairs, first: int) -> Pairs:
+        """Return the pairs with records, and note how many of all they are, and how many records failed.
+
+        Args:
+            pairs: some of what was read together.
+            first: the index of the first of them in that.
+        """
         taken = self._consumed.taken
         if not any(map(is_, map(ITEM, pairs), itertools.repeat(HOLE))):
             self._consumed.add(range(taken + 1, taken + len(pairs) + 1), taken=taken + len(pairs))
+            self._failed.add(itertools.repeat(self._holes, len(pairs)), taken=self._holes)
             self._holes_in_row = 0
             return pairs
-        numbered = [(taken + at, pair) for at, pair in enumerate(pairs, 1) if pair[1] is not HOLE]
+        numbered, failed = [], []
+        for at, pair in enumerate(pairs):
+            if pair[1] is not HOLE:
+                numbered.append((taken + at + 1, pair))
+                failed.append(self._holes)
+            elif self._left_out is None or not self._left_out[first + at]:
+                self._holes += 1
         self._consumed.add([number for number, _ in numbered], taken=taken + len(pairs))
-        self._holes += len(pairs) - len(numbered)
+        self._failed.add(failed, taken=self._holes)
         # The detector looks at the epochs that were read, and the state is settled only when records come.
         self._lane.state["at"] = self._consumed.taken
         self._holes_in_row = 0 if numbered else self._stall.after(self._holes_in_row, len(pairs))
         return [pair for _, pair in numbered]
 
     def values(self, behind: int) -> dict[str, Any]:
-        """Return the number of the lane's records that were read, and how many of them are holes."""
-        read = self._consumed.at(behind)
+        """Return the number of the lane's records that were read, and how many of them failed."""
+        read, holes = self._consumed.at(behind), self._failed.at(behind)
         assert isinstance(read, int)
-        holes = self._holes - (self._consumed.taken - read - max(behind, 0))
+        assert isinstance(holes, int)
         return {name: number for name, number in (("at", read), ("holes", holes)) if number}
 
     def below(self, behind: int) -> tuple[()]:

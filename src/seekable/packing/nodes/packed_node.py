@@ -14,12 +14,15 @@ from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.files.leaf import SlicedLeaf
 from seekable.nodes.node import Node, RecordNode
+from seekable.nodes.rows_to_exclude import rows_left_out
+from seekable.nodes.without import excluded
 from seekable.order.blocks import cut_long_blocks, default_blocks
 from seekable.packing.document_lengths import CountedDocuments, IndexedDocuments, has_documents
+from seekable.packing.nodes.left_out import LeftOutDocuments
 from seekable.packing.nodes.packed_plan import PackedReader, copy_records
-from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, placed, records_of
+from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, records_of
 from seekable.packing.nodes.sample_cut import SampleCut, usual_order
-from seekable.packing.nodes.sample_form import TOKENS, SampleForm
+from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS, SampleForm
 from seekable.packing.order.axis import FixedWindows
 from seekable.packing.order.pieces import Pieces
 from seekable.packing.row_lengths import RowLengths, row_lengths
@@ -61,6 +64,9 @@ class PackedNode(UnaryNode, RecordNode):
 
     only: frozenset[str] | None = None
     """The columns that are used above; None for all. The description leaves them out."""
+
+    left_out: LeftOutDocuments | None = None
+    """The rows of the child that are left out: their tokens are padding."""
 
     counted: ClassVar[bool] = True
     masks: ClassVar[bool] = True
@@ -112,7 +118,7 @@ class PackedNode(UnaryNode, RecordNode):
         child = self.child if key is None else self.child.narrowed(read)
         # Columns of segments need the documents, and those of token files as they are stored do not.
         are_stored = bool(columns) and key == TOKENS and frozenset(columns) == read
-        is_window = are_stored and self.cut.method == "windows"
+        is_window = are_stored and self.cut.method == "windows" and self.left_out is None
         return SampleMaker(
             child=child,
             documents=self.documents,
@@ -125,6 +131,7 @@ class PackedNode(UnaryNode, RecordNode):
             call=f"{self.kind}()",
             stride=self.cut.length,
             axis=child.axis if is_window and isinstance(child, SlicedLeaf) else None,
+            left_out=self.left_out,
         )
 
     @cached
@@ -143,26 +150,33 @@ class PackedNode(UnaryNode, RecordNode):
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the arguments, the number of samples, and the digest of lengths that were counted."""
+        """Return the arguments, the number of samples, the digest of lengths, and what is left out."""
         lengths = {} if self.rows is None else {"lengths": self.rows.digest}
-        return {**self.cut.described(), **self.form.described(), "count": self.size, **lengths}
+        left_out = {} if self.left_out is None else self.left_out.described()
+        return {**self.cut.described(), **self.form.described(), "count": self.size, **lengths, **left_out}
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Self | None:
         """Return the samples of token files; None for other data, whose lengths are not described."""
-        if "lengths" in arguments or not has_documents(children[0]):
+        left_out = LeftOutDocuments.from_description(arguments)
+        is_known = ("excluded" in arguments) == (left_out is not None)
+        if "lengths" in arguments or not has_documents(children[0]) or not is_known:
             return None
         cut, form = SampleCut.from_description(arguments), SampleForm.from_description(arguments)
-        return cls(children[0], cut, form, None)
+        return cls(children[0], cut, form, None, left_out=left_out)
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call that makes the node."""
-        return f"{children[0]}.{self.call()}"
+        without = "" if self.left_out is None else f".without(<{self.left_out.rows.size:,} rows>)"
+        return f"{children[0]}.{self.call()}{without}"
 
     def remark(self) -> str:
         """Return what the packing says of an epoch: its tail or padding, and what never moves."""
         facts = self.packing.facts()
-        return "; " + ", ".join(f"{name.replace('_', ' ')} {_shown(fact)}" for name, fact in facts.items())
+        texts = [f"{name.replace('_', ' ')} {_shown(fact)}" for name, fact in facts.items()]
+        if self.left_out is not None:
+            texts.append(f"{self.left_out.rows.size:,} of {self.child.size or 0:,} documents are padding")
+        return "; " + ", ".join(texts)
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the node for some columns; arrays that these are not made of are not read."""
@@ -174,15 +188,21 @@ class PackedNode(UnaryNode, RecordNode):
         return dict.fromkeys(self.form.columns)
 
     def masked(self, rows: Int64s) -> Self:
-        """Refuse to leave tokens out.
+        """Return the same samples with padding in the places of some documents.
 
         Raises:
-            InvalidArgument: always.
+            InvalidArgument: samples have neither segments nor a mask of the loss.
         """
-        message = (
-            f"{self.kind}() has samples of many documents: leave these out first, ds.without(...).pack()"
-        )
-        raise InvalidArgument(message)
+        if not {"segment_ids", LOSS_MASK}.intersection(self.form.columns):
+            message = (
+                f"{self.kind}({self.cut.length:,}) has no column that says what is padding, so that no "
+                f"document can be left out of its samples: ask for one with columns=['tokens', "
+                f"'segment_ids'], or align=['loss_mask'] where documents have such a mask"
+            )
+            raise InvalidArgument(message)
+        before = self.left_out
+        left_out = LeftOutDocuments(rows) if before is None else before.with_rows(rows)
+        return self if left_out is before else replace(self, left_out=left_out)
 
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
@@ -193,7 +213,7 @@ class PackedNode(UnaryNode, RecordNode):
         """Return one sample; each document of it is read by itself."""
         epoch, row = divmod(position, self.size)
         maker = self.maker
-        pieces = placed(_as_columns(self.packing.pieces_of_one(row, epoch)), maker.width)
+        pieces = maker.placed(_as_columns(self.packing.pieces_of_one(row, epoch)))
 
         def copy(out: Mapping[str, Any]) -> None:
             copy_records(maker, pieces, out)
@@ -225,7 +245,10 @@ class PackedNode(UnaryNode, RecordNode):
                 f"Go on with the data that the run began with"
             )
             raise StateMismatch(message)
-        return kind(child, SampleCut.from_description(tree), form, lengths, self.only)
+        made = kind(child, SampleCut.from_description(tree), form, lengths, self.only)
+        if self.left_out is None:
+            return made
+        return excluded(made, rows_left_out(self.child, self.left_out.rows))
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of one epoch of the child, because all its epochs are equal."""
@@ -234,6 +257,7 @@ class PackedNode(UnaryNode, RecordNode):
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions of the samples that have tokens of the child's rows, in each epoch."""
         none, packing = np.empty(0, dtype=np.int64), self.packing
+        positions = positions if self.left_out is None else self.left_out.kept(positions)
         epochs = within.in_each_epoch(np.zeros(1, dtype=np.int64), self.size) // self.size
         found = [
             epoch * self.size + packing.samples_with(document, epoch)

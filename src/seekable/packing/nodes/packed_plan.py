@@ -19,7 +19,6 @@ from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader, SlicedPlan, held
 from seekable.packing.nodes.lists import NotAList, lists_in, lists_of
 from seekable.packing.nodes.sample_arrays import records_of
-from seekable.packing.order.pieces import LITERAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,7 +79,7 @@ class PackedReader(Reader):
         maker, child = self._makers[number], self._children[number]
         epochs, rows = np.divmod(positions, maker.packing.samples)
         pieces = maker.pieces(rows, epochs)
-        stored = np.flatnonzero(pieces.documents != LITERAL)
+        stored = np.flatnonzero(pieces.documents >= 0)
         documents = pieces.documents[stored]
         below = child.plan(_ONLY_ROOT, documents)
         records = np.arange(documents.size)
@@ -98,7 +97,7 @@ class _PackedPlan(Plan):
     maker: SampleMaker
     pieces: PlacedPieces
     stored: Int64s
-    """The indices of the pieces that come from documents; the others are literal tokens."""
+    """The indices of the pieces that come from documents; others are literal tokens, or left out."""
     records: Int64s
     """For each of these the index of its document in ``child``."""
     child: Plan
@@ -298,7 +297,7 @@ def copy_records(maker: SampleMaker, pieces: PlacedPieces, out: Out) -> None:
     Raises:
         BadValue, MissingColumn, WrongType: see `_copy_planned`.
     """
-    stored = np.flatnonzero(pieces.documents != LITERAL)
+    stored = np.flatnonzero(pieces.documents >= 0)
     if maker.is_sliced:
         _copy_sliced(maker.child.plan(pieces.documents[stored]), pieces, stored, out)
         return

@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.sample_form import LOSS_MASK, OF_SEGMENTS, TOKENS
-from seekable.packing.order.pieces import LITERAL, Pieces
+from seekable.packing.order.pieces import LEFT_OUT, LITERAL, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import SlicedAxis
     from seekable.nodes.node import Node
     from seekable.packing.document_lengths import Documents
+    from seekable.packing.nodes.left_out import LeftOutDocuments
     from seekable.packing.nodes.sample_form import Positions, SampleForm
     from seekable.packing.order.pieces import Packing
 
@@ -41,7 +42,7 @@ class PlacedPieces:
     """For each sample the index of its first piece, then the count of all pieces."""
 
     documents: Int64s
-    """The row of each piece's document; -1 for a literal token."""
+    """The row of each piece's document; -1 for a literal token, -2 for a document that is left out."""
 
     starts: Int64s
     """The first token of each piece in its document; of a literal token its id."""
@@ -134,9 +135,13 @@ class _Segments:
 
     width: int
 
+    out: NDArray[np.bool_]
+    """True for each segment without a number in samples: of unused places, or of a document left out."""
+
     def ids(self) -> Int32s:
         """Return the segment number at each place: int32, shape (samples, width)."""
-        return np.repeat(self.numbers, self.counts).reshape(-1, self.width)
+        numbers = np.where(self.out, np.int32(0), self.numbers)
+        return np.repeat(numbers, self.counts).reshape(-1, self.width)
 
     def positions(self) -> Int32s:
         """Return the position of the token at each place, 0 at unused ones: int32, (samples, width)."""
@@ -146,7 +151,7 @@ class _Segments:
         out: Int32s = np.repeat((begins % self.width - self.firsts).astype(np.int32), self.counts)
         places = out.reshape(-1, self.width)
         np.subtract(np.arange(self.width, dtype=np.int32), places, out=places)
-        unused = np.flatnonzero(self.numbers == 0)
+        unused = np.flatnonzero(self.out)
         for start, stop in zip(begins[unused].tolist(), ends[unused].tolist(), strict=True):
             out[start:stop] = 0
         return places
@@ -178,16 +183,17 @@ def _segments_of(pieces: PlacedPieces, positions: Positions) -> _Segments:
         positions: ``"piece"`` for positions from 0 in each segment, ``"document"`` for those in documents.
     """
     bounds, counts, firsts = pieces.bounds, pieces.counts, pieces.starts
+    out = pieces.documents == LEFT_OUT
     if pieces.joined is not None:
         heads = ~pieces.joined
         heads[bounds[:-1]] = True
         begins = np.flatnonzero(heads)
-        counts, firsts = np.add.reduceat(counts, begins), firsts[begins]
+        counts, firsts, out = np.add.reduceat(counts, begins), firsts[begins], out[begins]
         bounds = np.concatenate([[0], np.cumsum(heads)])[bounds]
     if positions == "piece":
         firsts = np.zeros(counts.size, dtype=np.int64)
     numbers = np.arange(1, counts.size + 1) - np.repeat(bounds[:-1], np.diff(bounds))
-    made = _Segments(bounds, numbers.astype(np.int32), counts, firsts, pieces.width)
+    made = _Segments(bounds, numbers.astype(np.int32), counts, firsts, pieces.width, out)
     unused = pieces.width - pieces.used
     return made if not unused.any() else _with_unused(made, unused)
 
@@ -204,6 +210,7 @@ def _with_unused(segments: _Segments, unused: Int64s) -> _Segments:
         np.insert(segments.counts, at, unused[short]),
         np.insert(segments.firsts, at, 0),
         segments.width,
+        np.insert(segments.out, at, True),
     )
 
 
@@ -295,7 +302,7 @@ def _read(
 ) -> dict[str, Array]:
     """Return the tokens and aligned arrays of samples, each of shape (samples, width)."""
     shape = pieces.samples, pieces.width
-    is_full = bool((pieces.used == pieces.width).all())
+    is_full = bool((pieces.used == pieces.width).all()) and not (pieces.documents == LEFT_OUT).any()
     out: dict[str, Array] = {}
     for name in form.read_for(columns):
         out[name] = np.empty(shape, dtypes[name])
@@ -333,6 +340,11 @@ def _loss_mask(pieces: PlacedPieces, form: SampleForm, aligned: Array | None) ->
     used = pieces.used
     for short in np.flatnonzero(used < pieces.width).tolist():
         mask[short, max(0, int(used[short]) - 1) :] = 0
+    for piece in np.flatnonzero(pieces.documents == LEFT_OUT).tolist():
+        # The label of the token before the piece is its first token.
+        sample = int(np.searchsorted(pieces.bounds, piece, side="right")) - 1
+        first, count = int(pieces.at[piece]), int(pieces.counts[piece])
+        mask[sample, max(0, first - 1) : first + count] = 0
     if aligned is not None:
         mask &= aligned[:, 1:] != 0
     return mask
@@ -380,9 +392,17 @@ class SampleMaker:
         """Return the name that an array has in the records of the child; None for the record itself."""
         return self.form.key if name == TOKENS else name
 
+    left_out: LeftOutDocuments | None = None
+    """The documents whose tokens are padding."""
+
     def pieces(self, rows: Int64s, epochs: Int64s) -> PlacedPieces:
         """Return the pieces of samples, given by int64 rows and the epoch of each."""
-        return placed(self.packing.pieces(rows, epochs), self.width)
+        return self.placed(self.packing.pieces(rows, epochs))
+
+    def placed(self, pieces: Pieces) -> PlacedPieces:
+        """Return pieces with their places in samples; those of documents that are left out are marked."""
+        found = placed(pieces, self.width)
+        return found if self.left_out is None else self.left_out.out_of(found)
 
     def arrays(self, pieces: PlacedPieces, copy: Copy) -> dict[str, Any]:
         """Return the columns of one sample or more; see `_sample_arrays`."""

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-__all__ = ["LITERAL", "NO_PIECES", "Packing", "Pieces", "reordered"]
+__all__ = ["LEFT_OUT", "LITERAL", "NO_PIECES", "Packing", "Pieces", "reordered"]
 
 LITERAL = -1
 """The document of a piece that is one literal token: a sentinel of fill-in-the-middle."""
+
+
+LEFT_OUT = -2
+"""The document of a piece whose document is left out of the samples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,6 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.node import OrderNode, node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
-from seekable.packing.order.pieces import LITERAL
 from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.named_sources import source_names, sources_of
 from seekable.viewer.facts.reading import COMPUTED
@@ -183,7 +182,7 @@ def packed_sequence(node: PackedNode, position: int) -> PackedSequence:
     tokens: Int64s = record[TOKENS]
     epoch, row = divmod(position, node.size)
     placed = node.maker.pieces(np.array([row]), np.array([epoch]))
-    stored = placed.documents[placed.documents != LITERAL]
+    stored = placed.documents[placed.documents >= 0]
     places = iter(node.child.plan(stored).locate())
     joined = np.zeros(placed.at.size, np.bool_) if placed.joined is None else placed.joined
     # Of many documents the offsets are memory-mapped, and the lengths are not.
@@ -193,8 +192,8 @@ def packed_sequence(node: PackedNode, position: int) -> PackedSequence:
     for at, count, document, start, is_joined in zip(*(each.tolist() for each in columns_of), strict=True):
         # The last token of a full sample with labels is a label alone.
         shown = min(count, tokens.size - at)
-        if document == LITERAL:
-            piece = SequencePiece(at, shown, None, 0, 1, None, count - shown, is_joined)
+        if document < 0:  # A literal token, or a document that is left out.
+            piece = SequencePiece(at, shown, None, 0, count, None, count - shown, is_joined)
         else:
             size = int(offsets[document + 1] - offsets[document])
             piece = SequencePiece(at, shown, document, start, size, next(places), count - shown, is_joined)
