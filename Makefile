@@ -146,7 +146,7 @@ lint: $(VENV)/.made ## check style and formatting
 types: $(VENV)/.frameworks ## check types
 	@$(VENV)/bin/mypy $(CODE)
 
-docs: $(VENV)/.frameworks ## build the docs into docs/_build/html, warnings being errors
+docs: $(VENV)/.made ## build the docs into docs/_build/html, warnings being errors
 	@$(VENV)/bin/python -m sphinx -q -W --keep-going -b html docs docs/_build/html || { rm -rf docs/_build; exit 1; }
 	@echo "docs/_build/html/index.html"
 

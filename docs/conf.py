@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from seekable._version import __version__
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 project = "seekable"
 release = version = __version__
@@ -14,18 +19,25 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "docs.extensions.commands",
+    "docs.extensions.sample_files",
+    "docs.extensions.twins",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"seekable {release}"
+text_sectionchars = "=-~+'"  # of the Markdown twins
 
 myst_enable_extensions = ["colon_fence", "deflist"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 # A pasted block has neither prompts nor output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+# Frameworks that modules of `seekable.integrations` import: the pages are built without them.
+autodoc_mock_imports = ["dask", "distributed", "lhotse", "megatron", "ray", "torch", "transformers"]
+suppress_warnings = ["ref.python"]  # an attribute `bytes` or `index` is no answer to a type of that name
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"

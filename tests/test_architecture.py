@@ -569,7 +569,14 @@ def test_a_circle_is_found(*, types: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/design/extending.md", "docs/design/inside.md"]
+    "page",
+    [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/design/extending.md",
+        "docs/design/inside.md",
+        "docs/design/inside-stores.md",
+    ],
 )
 def test_files_that_pages_name_exist(page: str) -> None:
     named = set(re.findall(r"`([a-z_]+/[a-z_0-9/]+(?:\.py)?)`", (ROOT / page).read_text(encoding="utf-8")))

@@ -1,7 +1,7 @@
 """What README.md and the pages under docs/ show is run, page by page, as a reader would.
 
-The blocks of a page run in their order, in one namespace, in a temporary folder that holds `corpus/` (JSONL
-shards) and `notes.txt`:
+The blocks of a page run in their order, in one namespace, in a temporary folder. It is empty for the first
+pages, and holds `corpus/` and `notes.txt` for the others, as the first block of the tutorial makes them:
 
 - `python` blocks are run; one that has `>>>` prompts is held to the output it shows.
 - In `console` blocks each `$ seekable ...` is run, in this process where it needs no shell. It must exit with
@@ -179,17 +179,8 @@ def run_page(text: str, folder: Path, page: str) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that a reader is in: 300 JSON records in three shards, 100 lines of notes."""
-    (tmp_path / "corpus").mkdir()
-    for shard, name in enumerate(["code-00000", "web-00000", "web-00001"]):
-        records = [
-            {"id": shard * 100 + row, "lang": "en" if row % 4 else "de", "text": f"the text of {name}, {row}"}
-            for row in range(100)
-        ]
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (tmp_path / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    (tmp_path / "notes.txt").write_text("".join(f"note {row}\n" for row in range(100)), encoding="utf-8")
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The empty folder that a newcomer is in."""
     monkeypatch.chdir(tmp_path)
     for name in ("SEEKABLE_REMOTE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / ".cache" / name.lower()))
@@ -198,15 +189,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def folder(empty: Path) -> Path:
+    """The folder that a reader of other pages is in: what the first block of the tutorial makes."""
+    make_files()
+    return empty
+
+
+def make_files() -> None:
+    """Make 300 JSON records in three shards, and 100 lines of notes, as the tutorial does."""
+    block = blocks_of((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))[0]
+    run_python(block, {}, "docs/tutorial.md")
+
+
+FROM_NOTHING = frozenset({"README.md", "docs/quickstart.md", "docs/tutorial.md"})
+"""Pages that make their files themselves; tests/newcomer.py runs them with the built wheel."""
+
 # Pages that run in a process of their own, and the code that comes first there. JAX, once it has run, objects
 # to forks, and other tests fork. Forager configures the root logger. WebDataset and Lhotse leave files open.
 # Streaming is imported from a folder of its own.
 APART = {
-    "docs/howto/jax.md": "",
-    "docs/howto/from-forager.md": "",
-    "docs/howto/from-lhotse.md": "",
-    "docs/howto/from-webdataset.md": "",
-    "docs/howto/from-mosaicml-streaming.md": "import tests.docs.streaming_alone as s; s.streaming()",
+    "docs/howto/other-frameworks.md": "",
+    "docs/from/forager.md": "",
+    "docs/from/lhotse.md": "",
+    "docs/from/webdataset.md": "",
+    "docs/from/mosaicml-streaming.md": "import tests.docs.streaming_alone as s; s.streaming()",
 }
 ALONE = """
 import sys
@@ -225,7 +232,7 @@ IMPORT = re.compile(rf"^(?:import|from) (?:seekable\.integrations\.)?({PACKAGES}
 def case_of(page: Path) -> ParameterSet:
     """Return a page as a test case; one whose blocks import a framework is marked with the framework."""
     imported = {name for block in blocks_of(page.read_text("utf-8")) for name in IMPORT.findall(block.text)}
-    if page.stem == "from-datasets":
+    if page.stem == "datasets":
         imported.add("torch")  # by datasets, where it streams
     # The others import torch too, so the one that is not torch tells the process.
     framework = min(imported - {"torch"} or imported, default=None)
@@ -243,18 +250,20 @@ def case_of(page: Path) -> ParameterSet:
 )
 @pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
 def test_what_a_page_shows_is_true(
-    page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    page: Path, empty: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     if (framework := request.node.get_closest_marker("frameworks")) and framework.kwargs["name"] == "ray":
         request.getfixturevalue("ray_cluster")  # What a page starts where there is none takes long.
-    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", f"{folder}.remote")
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", f"{empty}.remote")
     name = page.relative_to(ROOT).as_posix()
+    if name not in FROM_NOTHING:
+        make_files()
     if name not in APART:
-        run_page(page.read_text(encoding="utf-8"), folder, name)
+        run_page(page.read_text(encoding="utf-8"), empty, name)
         return
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", ALONE, str(page), name, APART[name]]
-    subprocess.run(command, cwd=folder, env=environment, check=True)
+    subprocess.run(command, cwd=empty, env=environment, check=True)
 
 
 def fenced(info: str, *lines: str) -> str:

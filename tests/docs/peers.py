@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PEERS", "Peer", "exists", "unknown_names"]
 
-_HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+_PAGES = Path(__file__).parents[2] / "docs" / "from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _of_webdataset() -> list[str]:
 
 
 PEERS = {
-    "from-forager": Peer(
+    "forager": Peer(
         modules=(
             "data_forager.datasets.common",
             "data_forager.datasets.jsonl",
@@ -174,7 +174,7 @@ PEERS = {
         alone=True,
         expected=_of_forager,
     ),
-    "from-lhotse": Peer(
+    "lhotse": Peer(
         modules=(
             "lhotse",
             "lhotse.lazy",
@@ -199,31 +199,31 @@ PEERS = {
         framework="lhotse",
         expected=_of_lhotse,
     ),
-    "from-datasets": Peer(
+    "datasets": Peer(
         modules=("datasets", "datasets.distributed"),
         instances={"ds": "IterableDataset"},
         words=frozenset({"for", "StatefulDataLoader"}),
         expected=_of_datasets,
     ),
-    "from-torch": Peer(
+    "torch": Peer(
         modules=("torch.utils.data", "torchdata", "torchdata.nodes", "torchdata.stateful_dataloader"),
         framework="torch",
         expected=_of_torch,
     ),
-    "from-mosaicml-streaming": Peer(
+    "mosaicml-streaming": Peer(
         modules=("streaming",),
         framework="streaming",
         alone=True,
         expected=_of_streaming,
         prepare=streaming,
     ),
-    "from-kaldi": Peer(
+    "kaldi": Peer(
         modules=("kaldi_native_io",),
         instances={"reader": "SequentialFloatMatrixReader", "writer": "FloatMatrixWriter"},
         words=frozenset(_OF_KALDI.split()),
         expected=_of_kaldi_native_io,
     ),
-    "from-webdataset": Peer(
+    "webdataset": Peer(
         modules=("webdataset",),
         instances={"pipeline": "WebDataset"},
         words=frozenset({"pipe", "__key__", "__url__", "wids", "handler_function", "rgb8", "torchrgb"}),
@@ -238,7 +238,7 @@ def unknown_names(page: str) -> dict[str, list[str]]:
     peer = PEERS[page]
     if peer.prepare is not None:
         peer.prepare()
-    cells = [row.theirs for row in rows_of((_HOWTO / f"{page}.md").read_text(encoding="utf-8"))]
+    cells = [row.theirs for row in rows_of((_PAGES / f"{page}.md").read_text(encoding="utf-8"))]
     found = [span for cell in cells for span in spans(cell)]
     missing = [span for span in found if not exists(span, peer)]
     text = " ".join(cells)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.docs.tables import rows_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "from-indexed-parquet-dataset.md"
+PAGE = Path(__file__).parents[2] / "docs" / "from" / "indexed-parquet-dataset.md"
 THEIRS = " ".join(row.theirs for row in rows_of(PAGE.read_text(encoding="utf-8")))
 
 # Arguments that the row of their method tells, and the class itself.

@@ -1,4 +1,4 @@
-"""What docs/howto/from-lhotse.md says of Lhotse holds for the version that is installed."""
+"""What docs/from/lhotse.md says of Lhotse holds for the version that is installed."""
 
 from __future__ import annotations
 

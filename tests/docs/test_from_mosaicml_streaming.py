@@ -1,4 +1,4 @@
-"""What docs/howto/from-mosaicml-streaming.md says of Streaming holds for the version that is installed."""
+"""What docs/from/mosaicml-streaming.md says of Streaming holds for the version that is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.frameworks(name="streaming")
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 from tests.docs.peers import unknown_names
-assert unknown_names("from-mosaicml-streaming") == {"not there": [], "not in the table": []}
+assert unknown_names("mosaicml-streaming") == {"not there": [], "not in the table": []}
 from streaming import MDSWriter, StreamingDataLoader, StreamingDataset
 from streaming.base.batching import generate_work
 from streaming.base.world import World

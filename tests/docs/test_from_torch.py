@@ -1,4 +1,4 @@
-"""What docs/howto/from-torch.md says of torch and torchdata holds for the versions that are installed."""
+"""What docs/from/torch.md says of torch and torchdata holds for the versions that are installed."""
 
 from __future__ import annotations
 

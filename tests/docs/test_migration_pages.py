@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "howto").glob("from-*.md"))
+PAGES = sorted((ROOT / "docs" / "from").glob("*.md"))
 ADDRESSED = {"ds": sk.Dataset, "stream": sk.Stream, "loader": sk.Loader, "sk": sk, "kaldi": kaldi}
 NAMES = "|".join(ADDRESSED)
 
@@ -65,14 +65,14 @@ def test_every_page_is_in_the_index_and_in_the_comparison() -> None:
     index = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
     comparison = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     for page in PAGES:
-        assert f"\nhowto/{page.stem}\n" in index
-        assert f"(howto/{page.name})" in comparison
+        assert f"\nfrom/{page.stem}\n" in index
+        assert f"(from/{page.name})" in comparison
 
 
 def test_every_page_has_its_peer() -> None:
     # Energon wants other versions than the tests do, options of Megatron are in no package, and nanoGPT and
     # llm.c are programs: their names are from their sources.
-    of_sources = {"from-indexed-parquet-dataset", "from-energon", "from-megatron", "from-nanogpt"}
+    of_sources = {"indexed-parquet-dataset", "energon", "megatron", "nanogpt"}
     assert {page.stem for page in PAGES} == {*PEERS, *of_sources}
 
 
@@ -104,9 +104,9 @@ def test_what_is_named_there_exists_and_nothing_is_left_out(page: str) -> None:
 
 @pytest.mark.parametrize("span", ["load_dataset", "ds.shuffle(buffer_size=)", "ds.map(fn, batched=True)"])
 def test_a_name_of_a_peer_is_known(span: str) -> None:
-    assert exists(span, PEERS["from-datasets"])
+    assert exists(span, PEERS["datasets"])
 
 
 @pytest.mark.parametrize("span", ["load_datasets", "ds.shuffled", "ds.shuffle(buffer=)"])
 def test_a_name_that_a_peer_lacks_is_unknown(span: str) -> None:
-    assert not exists(span, PEERS["from-datasets"])
+    assert not exists(span, PEERS["datasets"])

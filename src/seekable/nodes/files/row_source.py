@@ -40,7 +40,7 @@ class RowFormat(Format):
     """A format whose files another library reads, some rows at a time; a frozen dataclass of its options.
 
     A class that is derived from this one has ``card``, ``finder`` and ``read_rows``. The finder is mostly a
-    ``TableIndexer``, which says how many rows a file has. ``docs/howto/write-a-format.md`` shows one.
+    ``TableIndexer``, which says how many rows a file has. ``docs/howto/extend.md`` shows one.
     """
 
     raw: ClassVar[Any] = None
