@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.resume.datasets import Batches, Delivered, pipeline, through_json
 from tests.resume.streams import bare, dropped, last, resumed, stamped_each, stamps_in, stream
 from tests.thrift import some
@@ -203,7 +204,7 @@ def changed(loader: sk.Loader) -> dict[str, Any]:
     state = StreamState.parse(loader.state_dict(partial=True))
     described = for_ever(7, 6).describe()
     text = PipelineDescription(described).text()
-    return replace(state, fingerprint=fingerprint_of(described), pipeline=text).document()
+    return structs.replace(state, fingerprint=fingerprint_of(described), pipeline=text).document()
 
 
 def flat(items: Any) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import structs
+
 from seekable._arguments import explains_keywords
 from seekable._lazy import lazy
 from seekable._log import warn_caller
@@ -70,7 +72,7 @@ class _CountedFiles:
         self._done, before = progress.files_done, self._before
         if self._hook is not None:
             files = before + progress.files
-            self._hook(replace(progress, files_done=before + progress.files_done, files=files))
+            self._hook(structs.replace(progress, files_done=before + progress.files_done, files=files))
 
 
 class _Opening:
@@ -134,18 +136,18 @@ class _Opening:
                 f"{self.reading.shown:.200} belong together: leave it out, or name the files"
             )
             raise InvalidArgument(message)
-        return replace(claim, found=sampled_files(claim.found))
+        return structs.replace(claim, found=sampled_files(claim.found))
 
     def side(self, source: Asked, given: str | Format | None) -> Node:
         """Return the node of one of several sources that belong together, whose payloads stay bytes."""
         reading = replace(self.reading, shown=shown_source(source), decode="bytes", columns=None)
-        indexing = replace(self._indexing, progress=self._progress)
+        indexing = structs.replace(self._indexing, progress=self._progress)
         return _Opening(reading, indexing, given, None, is_sampled=False).node(source)
 
     def indexed(self, found: Sequence[FoundFiles], finder: Finder) -> FileSet:
         """Return indexed files. The progress of several calls is counted on."""
         self._progress.begin()
-        return replace(self._indexing, progress=self._progress).files(found, finder)
+        return structs.replace(self._indexing, progress=self._progress).files(found, finder)
 
     def records(self, claim: Claim) -> Any:
         """Return the source over a claim's files, indexed, with keys and the columns of folders.
@@ -155,7 +157,7 @@ class _Opening:
         """
         reading, form = self.reading, claim.format.settled(claim.found)
         if claim.columns is not None:
-            reading = replace(reading, columns=claim.columns)
+            reading = structs.replace(reading, columns=claim.columns)
         form.check(reading)
         key, is_hive = form.key(self.key, reading), getattr(form, "partitions", None) is not None
         refuse_copies(claim.found)
@@ -206,7 +208,7 @@ def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:
     Raises:
         InvalidArgument: neither files nor folders have a column that the user named.
     """
-    whole = form.leaf(files, replace(reading, columns=None))
+    whole = form.leaf(files, structs.replace(reading, columns=None))
     if reading.columns is None:
         return whole
     declared, keys = whole.declared() or {}, partition_columns.key_types(files)
@@ -215,7 +217,7 @@ def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:
         message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"
         raise InvalidArgument(message)
     own = [name for name in reading.columns if name in declared]
-    return form.leaf(files, replace(reading, columns=own))
+    return form.leaf(files, structs.replace(reading, columns=own))
 
 
 def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:

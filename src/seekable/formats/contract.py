@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import msgspec
 
 from seekable._arguments import checked_version, checked_word
 from seekable._lazy import imported
+from seekable._typing import Value
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
 from seekable.storage.compression import COMPRESSED, compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -56,8 +56,7 @@ OnError = Callable[[CorruptRecord], Any]
 """Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Value, frozen=True, kw_only=True):
     """The arguments of ``sk.open`` that mean the same for every format."""
 
     shown: str
@@ -172,8 +171,7 @@ class BeforeIndex(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Value, frozen=True, kw_only=True):
     """A source that a format has recognised."""
 
     format: Format

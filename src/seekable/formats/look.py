@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import UnsupportedFormat
 from seekable.storage.far import far
 
@@ -110,8 +110,7 @@ def is_stored(path: str) -> bool:
     return "://" in path and not path.startswith("hf:") and addresses.is_address(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Value, frozen=True):
     """The names in one folder, by which the tool that wrote it is recognised."""
 
     path: str
@@ -142,8 +141,7 @@ class Folder:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherTool:
+class OtherTool(Value, frozen=True):
     """One kind of dataset that another tool keeps in a folder."""
 
     name: str

@@ -6,14 +6,15 @@ import itertools
 import os
 import weakref
 from bisect import bisect_right
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.index.digest import digest_text, digest_texts
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import OpenIndexedFiles, each_file, open_indexed, refreshed, row_numbers
@@ -41,8 +42,7 @@ _ROWS_PER_ARRAY_TAKE = 16
 """From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FileColumns:
+class _FileColumns(Value, frozen=True, eq=False):
     """One element for each file in each array, in the order of their records."""
 
     parts: tuple[OpenIndexedFiles, ...]
@@ -252,7 +252,7 @@ class FileSet:
 
     def by_versions(self) -> FileSet:
         """Return the same files, of which objects are read by the versions that the index folders have."""
-        return FileSet(tuple(replace(part, by_version="://" in part.root) for part in self._parts))
+        return FileSet(tuple(structs.replace(part, by_version="://" in part.root) for part in self._parts))
 
     def apart(self) -> list[FileSet]:
         """Return a set for each file, in their order."""

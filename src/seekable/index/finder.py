@@ -7,7 +7,6 @@ and a `TableIndexer` reads the footer of a table.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -15,6 +14,7 @@ import msgspec
 import numpy as np
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import InvalidArgument
 from seekable.index.digest import PieceHasher
 
@@ -37,8 +37,7 @@ CHUNK_BYTES = 1 << 20
 """The bytes that are read at a time: 512 KiB to 4 MiB are within 10 % of it (measured)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByteChunk:
+class ByteChunk(Value, frozen=True):
     """Some consecutive bytes of a file. They are overwritten when the next chunk is read."""
 
     base: int
@@ -207,8 +206,7 @@ class Scanner(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OtherOffsets:
+class OtherOffsets(Value, frozen=True, eq=False):
     """The lines of one file by the index of another tool; not yet compared with the file."""
 
     made_ns: int
@@ -264,8 +262,7 @@ class ForwardReader(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Survey:
+class Survey(Value, frozen=True, eq=False):
     """The places of the records of a file, as the index keeps them."""
 
     words: NDArray[np.uint64]
@@ -385,8 +382,7 @@ def is_splittable(finder: Finder) -> bool:
     return bool(getattr(finder, "splittable", False))
 
 
-@dataclass(frozen=True, slots=True)
-class SideFile:
+class SideFile(Value, frozen=True):
     """A file beside a data file that was read to survey it, as it was then."""
 
     file: str

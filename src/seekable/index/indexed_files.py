@@ -7,12 +7,13 @@ the same index.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
+from seekable._typing import Value
 from seekable.errors import IndexStale
 from seekable.index.catalog import open_table, read_table
 from seekable.index.offsets import Offsets, open_offsets
@@ -69,8 +70,7 @@ class RowIdentity(msgspec.Struct, frozen=True):
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IndexedFiles:
+class IndexedFiles(Value, frozen=True, eq=False):
     """Some rows of one table, each of them a file."""
 
     root: str
@@ -95,8 +95,7 @@ class IndexedFiles:
     """The cache on disk that the dataset of objects has chosen; None for the one that all others share."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenIndexedFiles:
+class OpenIndexedFiles(Value, frozen=True, eq=False):
     """Some rows of one table, with the table and the segments of their offsets open."""
 
     part: IndexedFiles
@@ -179,7 +178,7 @@ def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
 def _with_rows(part: IndexedFiles, table: FileTable, rows: NDArray[np.int64]) -> IndexedFiles:
     """Return a part with other rows, of the same table or of a later one."""
     identity = RowIdentity.of(table, rows)
-    return replace(part, table=table.file_name, rows=_compact(rows), identity=identity)
+    return structs.replace(part, table=table.file_name, rows=_compact(rows), identity=identity)
 
 
 def _compact(rows: NDArray[np.int64]) -> range | NDArray[np.int32]:

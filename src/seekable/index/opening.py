@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from msgspec import structs
 
 from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable._log import LOG
+from seekable._typing import Value
 from seekable.errors import AccessDenied, IndexStale
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.fileset import FileSet
@@ -54,8 +55,7 @@ _RACY_NS = 2_000_000_000
 some file systems have steps of two seconds."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FileStatus:
+class _FileStatus(Value, frozen=True, eq=False):
     """Which files an index has as they are, and which are to be scanned."""
 
     rows: NDArray[np.int64]
@@ -70,8 +70,7 @@ class _FileStatus:
         return (self.rows < 0) | self.racy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _RootFiles:
+class _RootFiles(Value, frozen=True, eq=False):
     """The files to open of one root, each once, as they are on disk."""
 
     root: str
@@ -80,8 +79,7 @@ class _RootFiles:
     mtimes_ns: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Index:
+class _Index(Value, frozen=True, eq=False):
     """The index of one root, compared with the files to open."""
 
     files: _RootFiles
@@ -92,8 +90,7 @@ class _Index:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Indexing:
+class Indexing(Value, frozen=True):
     """The arguments of `open_files` that say how files are indexed, and where."""
 
     index_dir: str | os.PathLike[str] | None
@@ -251,11 +248,11 @@ def _stat_again(index: _Index, format_name: str) -> _RootFiles:
         # Each scan read one version, which the new table has: the store is not asked again.
         names = list(index.files.numbers)
         _take_scanned(read_table(index.folder), names, scanned, sizes, mtimes_ns, format_name)
-        return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
+        return structs.replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
     for file in scanned:
         status = stat_file(paths[file])
         sizes[file], mtimes_ns[file] = status.st_size, status.st_mtime_ns
-    return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
+    return structs.replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
 
 
 def _take_scanned(
@@ -304,7 +301,7 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
             rows[file] = -1
         elif doubt:
             racy[file] |= any(abs(time_ns - side.mtime_ns) < _RACY_NS for side in beside[schema])
-    return replace(index, status=_FileStatus(rows, racy & (rows >= 0)))
+    return structs.replace(index, status=_FileStatus(rows, racy & (rows >= 0)))
 
 
 def _compared(files: _RootFiles, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
@@ -376,7 +373,7 @@ def _enterable(files: _RootFiles, folder: str, table: FileTable | None, found: _
         return found
     rows = found.rows.copy()
     rows[lost] = -1
-    return replace(found, rows=rows)
+    return structs.replace(found, rows=rows)
 
 
 def _has_compressed(names: Iterable[str]) -> bool:
@@ -406,7 +403,7 @@ def _sure(index: _Index, scanner: Finder) -> _Index | None:
         found = scan.content_digest(paths[file], scanner, version=version)
         if found != index.table.digest("content", index.status.rows[file]):
             return None
-    return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
+    return structs.replace(index, status=structs.replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
 def _tasks(index: _Index, scanner: Finder) -> Iterator[file_parts.FileToIndex]:

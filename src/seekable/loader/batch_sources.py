@@ -8,10 +8,11 @@ depend on the number of workers, and the job of a worker that died goes on in an
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.loader.batches import dataset_batches, fetched_ahead
 from seekable.loader.pieces import Pieces
 from seekable.nodes.bases import caches_of
@@ -36,8 +37,7 @@ else:
 __all__ = ["BatchSource", "DatasetSource", "Job", "JobStart", "LaneSource"]
 
 
-@dataclass(frozen=True, slots=True)
-class JobStart:
+class JobStart(Value, frozen=True):
     """The point at which a job begins, or goes on in a worker that replaces another one."""
 
     cursor: StepCursor
@@ -49,8 +49,7 @@ class JobStart:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class DatasetSource:
+class DatasetSource(Value, frozen=True):
     """The batches of a dataset: step ``t`` belongs to job ``t % jobs``, which makes the whole batch."""
 
     pipeline: Node
@@ -102,8 +101,7 @@ class DatasetSource:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class DatasetJob:
+class DatasetJob(Value, frozen=True):
     """The batches of those steps ``t`` for which ``t % of == number``."""
 
     dataset: Node
@@ -137,8 +135,7 @@ class DatasetJob:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class LaneSource:
+class LaneSource(Value, frozen=True):
     """The batches of a stream: the jobs share the rank's lanes, and their items become batches."""
 
     pipeline: Stream
@@ -170,8 +167,7 @@ class LaneSource:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class LanesJob:
+class LanesJob(Value, frozen=True):
     """The items that some lanes of a rank have for each batch, and the changes of these lanes."""
 
     stream: Stream

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import NothingPassed
 from seekable.loader.collate import takes_columns
 from seekable.nodes.graph import HOLE
@@ -42,8 +42,7 @@ _AHEAD, _MOST_AHEAD = 4096, 16384
 """Positions whose order is resolved at once: fewer at first, so that the first batches do not wait long."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeBatch:
+class MadeBatch(Value, frozen=True):
     """A batch that was made, and the changes that its delivery makes."""
 
     value: Any
@@ -105,8 +104,7 @@ def dataset_batches(
             yield MadeBatch(value, len(there), holes - left_out, after)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Value, frozen=True):
     """The positions of some next batches of a run."""
 
     dataset: Node

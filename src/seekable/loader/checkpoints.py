@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from msgspec import structs
 
 from seekable._arguments import checked_count, explains_keywords
 from seekable._lazy import lazy
@@ -240,7 +241,7 @@ def _with_description(saved: Saved, resume: Resume) -> State:
     if description is None:
         return state
     row_files = (saved.noted or {}).get("kept", {})
-    return replace(state, pipeline=PipelineDescription(description, row_files).text())
+    return structs.replace(state, pipeline=PipelineDescription(description, row_files).text())
 
 
 def _write_once(path: str, data: bytes) -> None:

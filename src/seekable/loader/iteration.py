@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._typing import Value
 from seekable.errors import ForkUnsafe, StoppedIterator
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ class BatchIterator:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class EpochSetter:
+class EpochSetter(Value, frozen=True):
     """The ``sampler`` of a loader, for trainers that count their own passes over the data.
 
     Such a trainer calls ``loader.sampler.set_epoch(k)`` before its pass ``k``, which is run ``k`` of the

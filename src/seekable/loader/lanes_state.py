@@ -6,6 +6,8 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+from msgspec import structs
+
 from seekable._log import LOG
 from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.lane_batches import lane_batches
@@ -128,7 +130,7 @@ class LanesState:
         stream = self.of_state(cursor)
         pipeline = text_of_stream(stream.stage) if rows else None
         snapshot = self._snapshot(steps, cursor, stream)
-        return replace(snapshot, pipeline=pipeline, trainer_pass=trainer_pass).document()
+        return structs.replace(snapshot, pipeline=pipeline, trainer_pass=trainer_pass).document()
 
     def _snapshot(self, steps: Steps, cursor: StepCursor, stream: Stream) -> StreamState:
         """Return the state of this rank's lanes; nothing of it changes later."""

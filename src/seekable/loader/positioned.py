@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from seekable._arguments import POSITIONS, checked_count
 from seekable._lazy import lazy
@@ -551,7 +551,7 @@ def _state_after(progress: RunProgress, index: int) -> dict[str, Any]:
             raise OutOfRange(message) from None
     state = StreamState.parse(run.state_dict())
     began = 0 if progress.steps.notes_began else None
-    return replace(state, step=progress.steps.whole_batches(0, index), began=began).document()
+    return structs.replace(state, step=progress.steps.whole_batches(0, index), began=began).document()
 
 
 def _cursor_after(steps: Steps, count: int) -> StepCursor:

@@ -10,11 +10,11 @@ import os
 import threading
 import weakref
 from collections import deque
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,8 +33,7 @@ else:
 __all__ = ["Prefetched", "PrefetchedWhenBusy", "Producer", "WorkerOptions"]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
+class WorkerOptions(Value, frozen=True):
     """The workers, and the bounds of the batches that they make ahead."""
 
     prefetch: int
@@ -90,8 +89,7 @@ class Producer:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Inline:
+class Inline(Value, frozen=True):
     """Runs the only job in the caller's thread, or in one that runs ahead by ``prefetch`` batches."""
 
     prefetch: int
@@ -111,8 +109,7 @@ class Inline:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Value, frozen=True):
     """Runs each job in a thread of its own, ``prefetch`` results ahead."""
 
     workers: int

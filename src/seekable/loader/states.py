@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._log import LOG
+from seekable._typing import Value
 from seekable.errors import CorruptState, SeekableError, StateMismatch
 from seekable.loader.steps import StepCursor
 from seekable.nodes.bases import reads_objects
@@ -195,8 +196,7 @@ class PipelineState(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedState:
+class LoadedState(Value, frozen=True):
     """The contents of a state document."""
 
     cursor: StepCursor

@@ -18,13 +18,14 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.storage.far import far
 
@@ -75,8 +76,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Origins:
+class Origins(Value, frozen=True):
     """The file and row of each of some records.
 
     Example:
@@ -646,8 +646,7 @@ _MOST_FOUND = 10_000_000
 _LAST = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRange:
+class SearchRange(Value, frozen=True):
     """The positions ``start <= p < stop`` of a search.
 
     If ``stop`` is None, the range is some ``epochs``, of step 1, of the first nodes below that have epochs.
@@ -698,8 +697,7 @@ class DataFiles(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class FileRanges:
+class FileRanges(Value, frozen=True, eq=False):
     """Byte ranges in some files, in the order of the records that need them; one may be there twice.
 
     A range counts the bytes of the content: those that ``files.mapped(file).view`` has. Of a compressed file

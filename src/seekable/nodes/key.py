@@ -7,11 +7,12 @@ the hash of each key; a look-up reads the records with equal hashes and compares
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
+from seekable._typing import Value
 from seekable.errors import WrongType
 from seekable.index.digest import key_hash
 from seekable.nodes.graph import HOLE
@@ -92,8 +93,7 @@ def source_of_keys(source: _Source, of: KeyOf) -> _Source:
     return cast("_Source", replace(source, columns=columns, needed=None))
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Value, frozen=True):
     """The keys of a source: their definition and their index."""
 
     of: KeyOf
@@ -164,8 +164,7 @@ def key_in(record: Any, of: KeyOf) -> Any:
     return record[of]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyIn:
+class KeyIn(Value, frozen=True):
     """Returns the key of a record."""
 
     of: KeyOf

@@ -13,12 +13,12 @@ every one of the ``n!`` orders equally likely.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._typing import Value
 from seekable.order.keys import GOLDEN, MASK, U64, mix_each, mix_one
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def _schedule(n: int, key: int) -> tuple[int, int, tuple[int, ...]]:
     return a, -(-n // a), keys
 
 
-@dataclass(frozen=True, slots=True)
-class _Direction:
+class _Direction(Value, frozen=True):
     """The constants of the permutation, or of its inverse."""
 
     network: Callable[..., NDArray[np.uint64]]

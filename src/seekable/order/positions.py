@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from seekable._typing import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,8 +31,7 @@ _NUMBERS_OF_A_RUN = 2
 """The number of values in the JSON form of a range of consecutive positions: ``[start, count]``."""
 
 
-@dataclass(frozen=True, slots=True)
-class StridedRange:
+class StridedRange(Value, frozen=True):
     """The positions ``start + k * step + offset``, for ``k`` from 0 to ``count - 1`` and for each offset.
 
     The positions ascend, because the offsets ascend and are smaller than ``step``.

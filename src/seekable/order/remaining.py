@@ -12,11 +12,11 @@ before the furthest position are its *stragglers*, and what lies after all of th
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._typing import Value
 from seekable.order.lane_rows import num_lane_rows, num_lane_rows_before
 from seekable.order.positions import StridedRange, ranges_of
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Remaining"]
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
+class Remaining(Value, frozen=True):
     """The stragglers, as ascending ranges, and every position from ``frontier`` on.
 
     The position before the frontier is delivered, so equal sets of positions have equal frontiers.

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._typing import Value
 from seekable.order.keys import derive_each
 from seekable.order.lane_rows import dealt_rows, lane_starts, source_row, source_rows
 from seekable.order.permutation import permute, permute_one, unpermute
@@ -39,8 +39,7 @@ _BLOCKS_AT_ONCE = 1 << 20
 """The blocks whose tables are made together, but for those of one epoch."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowedOrder:
+class WindowedOrder(Value, frozen=True, eq=False):
     """The arguments of a windowed shuffle, without the epoch."""
 
     edges: Int64s
@@ -58,8 +57,7 @@ class WindowedOrder:
         return int(self.edges[-1])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowTables:
+class WindowTables(Value, frozen=True, eq=False):
     """The tables of some epochs, one after the other on an axis of places.
 
     Example:
@@ -147,13 +145,13 @@ def _joined(parts: Sequence[WindowTables]) -> WindowTables:
     blocks = np.cumsum([0, *(part.order.size for part in parts)]).tolist()
     moved = {"bases": 1, "windows": 1, "edges": 1, "places": 1, "moved": -1}
     joined = {}
-    for field in fields(WindowTables):
-        columns = [getattr(part, field.name) for part in parts]
-        if field.name == "order":
+    for name in WindowTables.__struct_fields__:
+        columns = [getattr(part, name) for part in parts]
+        if name == "order":
             columns = [column + before for column, before in zip(columns, blocks, strict=False)]
-        elif (sign := moved.get(field.name)) is not None:
+        elif (sign := moved.get(name)) is not None:
             columns = [column + sign * before for column, before in zip(columns, rows, strict=False)]
-        joined[field.name] = np.concatenate(columns)
+        joined[name] = np.concatenate(columns)
     return WindowTables(**joined)
 
 

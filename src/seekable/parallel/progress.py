@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from seekable._typing import Value
 from seekable.errors import WrongType
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ _SECONDS = 0.1
 """The least time between two reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Value, frozen=True):
     """The progress of an index build, or of other work on all records.
 
     Example:

@@ -36,12 +36,13 @@ Its document is ``"seekable": 2``, so that a version that knows no journal refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import xxhash
+from msgspec import structs
 
+from seekable._typing import Value
 from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import canonical_json
 from seekable.state.journal import Journal, check_same_journal, journal_document, parse_journal
@@ -117,8 +118,7 @@ class TrainerPass(msgspec.Struct, frozen=True):
         return cls(number, ended, "over" in document)
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(Value, frozen=True):
     """A state document, checked.
 
     Example:
@@ -327,8 +327,7 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class StreamState:
+class StreamState(Value, frozen=True):
     """A state document, checked.
 
     Example:
@@ -343,7 +342,7 @@ class StreamState:
     lanes: dict[int, list[dict[str, Any]]]
     of: int
     began: int | None = None
-    ended: tuple[int, ...] = field(default=())
+    ended: tuple[int, ...] = ()
     given: dict[str, Any] | None = None
     rows: dict[str, Any] | None = None
     pipeline: str | None = None
@@ -461,7 +460,7 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
         ended.update(state.ended)
         given.update(state.given or {})
     whole = dict(sorted(lanes.items()))
-    return replace(first, lanes=whole, ended=tuple(sorted(ended)), given=given or None)
+    return structs.replace(first, lanes=whole, ended=tuple(sorted(ended)), given=given or None)
 
 
 def _lanes(lanes: Mapping[str, Any], of: int) -> dict[int, list[dict[str, Any]]]:

@@ -18,7 +18,6 @@ import re
 import sys
 import types
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ import msgspec
 import xxhash
 
 from seekable._arguments import checked_version
+from seekable._typing import Value
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.canonical import canonical_json, fingerprint_of
 
@@ -42,8 +42,7 @@ _NAMED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFunction:
+class NamedFunction(Value, frozen=True):
     """A function that is described by a name other than its own.
 
     Example:

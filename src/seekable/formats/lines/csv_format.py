@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import structs
+
 from seekable._arguments import (
     checked_text,
     explains_fields,
@@ -117,7 +119,7 @@ class Csv(Lines):
     def decoder(self, reading: Reading) -> LineDecoder:
         """Return the decoder of records; ``"csv"`` names it for any CSV, ``"tsv"`` for any TSV."""
         is_own = reading.decode == self.name.partition("-")[0]
-        return super(Csv, self).decoder(replace(reading, decode=None) if is_own else reading)
+        return super(Csv, self).decoder(structs.replace(reading, decode=None) if is_own else reading)
 
     @property
     def finder(self) -> CsvScanner:

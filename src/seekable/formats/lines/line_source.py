@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, TypedDict, final
 import msgspec
 
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.formats.contract import Format, Reading
 from seekable.nodes.files.byte_source import FileSource
@@ -216,8 +217,7 @@ def _record(view: memoryview) -> bytes:
     return bytes(view[: csv.record_span(view)])
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordText:
+class _RecordText(Value, frozen=True):
     encoding: str
 
     def __call__(self, view: memoryview) -> str:
@@ -242,8 +242,7 @@ def _loosely(raw: bytes) -> Any:
         raise ValueError(message) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _OnLine:
+class _OnLine(Value, frozen=True):
     function: Callable[[bytes], Any]
     line: Callable[[memoryview], bytes]
 
@@ -251,8 +250,7 @@ class _OnLine:
         return self.function(self.line(view))
 
 
-@dataclass(frozen=True, slots=True)
-class _InColumn:
+class _InColumn(Value, frozen=True):
     decode: Callable[[Any], Any]
     column: str
 
@@ -260,8 +258,7 @@ class _InColumn:
         return {self.column: self.decode(view)}
 
 
-@dataclass(frozen=True, slots=True)
-class _OnlyField:
+class _OnlyField(Value, frozen=True):
     decode: Callable[[Any], Any]
     field: str
 

@@ -8,6 +8,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec import structs
+
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
 from seekable.formats.classify import check_value
@@ -222,9 +224,9 @@ def _open_shar(
     asked = _decode_by_field("bytes" if as_cuts else reading.decode, shar.fields)
     jsonl = Jsonl()
     files = index(shar.cuts.found, jsonl).limited(reading.most_open_files, keeps_maps=True)
-    plain = replace(reading, decode=None, columns=None, errors=None)
+    plain = structs.replace(reading, decode=None, columns=None, errors=None)
     if not shar.fields and columns is None and not as_cuts:
-        return with_keys(jsonl.leaf(files, replace(plain, errors=reading.errors)))
+        return with_keys(jsonl.leaf(files, structs.replace(plain, errors=reading.errors)))
     lines = jsonl.leaf(files, plain)
     if columns is not None:
         _check_columns(columns, [field.name for field in shar.fields], lines)
@@ -264,7 +266,7 @@ def _field_source(
         return form.leaf(files, plain)
     decode = _decode_by_suffix(files, asked)
     _check_packages(field.name, decode)
-    return form.leaf(files, replace(plain, decode=decode))
+    return form.leaf(files, structs.replace(plain, decode=decode))
 
 
 def _check_reading(reading: Reading) -> None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 from seekable._lazy import imported
+from seekable._typing import Value
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument
 from seekable.formats.table import format_named
 
@@ -226,8 +226,7 @@ class PayloadDecoder(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NamedPayload:
+class NamedPayload(Value, frozen=True):
     """The decoder of a kind without arguments, which is imported when it decodes."""
 
     kind: str

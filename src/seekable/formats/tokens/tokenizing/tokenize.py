@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from msgspec import structs
 
 from seekable._arguments import checked_path, explains_keywords
 from seekable.dataset.dataset import Dataset
@@ -334,7 +334,7 @@ class _TokenCounter:
         self.count()
         mean = self.tokens / max(1, self._documents)
         beyond = max(0, progress.records - self._documents)
-        self._hook(replace(progress, task="tokenizing", tokens=self.tokens + int(beyond * mean)))
+        self._hook(structs.replace(progress, task="tokenizing", tokens=self.tokens + int(beyond * mean)))
 
     def count(self) -> None:
         """Count the parts that were finished since the last report."""
