@@ -140,7 +140,7 @@ class _Opening:
 
     def side(self, source: Asked, given: str | Format | None) -> Node:
         """Return the node of one of several sources that belong together, whose payloads stay bytes."""
-        reading = replace(self.reading, shown=shown_source(source), decode="bytes", columns=None)
+        reading = structs.replace(self.reading, shown=shown_source(source), decode="bytes", columns=None)
         indexing = structs.replace(self._indexing, progress=self._progress)
         return _Opening(reading, indexing, given, None, is_sampled=False).node(source)
 

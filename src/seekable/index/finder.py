@@ -7,6 +7,7 @@ and a `TableIndexer` reads the footer of a table.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -382,7 +383,8 @@ def is_splittable(finder: Finder) -> bool:
     return bool(getattr(finder, "splittable", False))
 
 
-class SideFile(Value, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SideFile:
     """A file beside a data file that was read to survey it, as it was then."""
 
     file: str
