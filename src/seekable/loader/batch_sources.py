@@ -11,6 +11,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+from msgspec import structs
+
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.loader.batches import dataset_batches, fetched_ahead
@@ -186,7 +188,9 @@ class LanesJob(Value, frozen=True):
         lanes.apply(result.deltas)
         cursor = start.cursor
         stop = cursor.position + self.steps.size_at(cursor.step)
-        return replace(start, cursor=replace(cursor, step=cursor.step + 1, position=stop), lanes=lanes)
+        return structs.replace(
+            start, cursor=replace(cursor, step=cursor.step + 1, position=stop), lanes=lanes
+        )
 
     def paths(self, start: JobStart) -> set[str]:
         """Return no file: which records come next depends on their contents."""
