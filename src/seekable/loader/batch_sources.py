@@ -128,7 +128,7 @@ class DatasetJob(Value, frozen=True):
 
     def after(self, start: JobStart, result: MadeBatch) -> JobStart:
         """Return the start at the next step of this job."""
-        return replace(start, cursor=self.steps.after(result.after, self.of - 1))
+        return structs.replace(start, cursor=self.steps.after(result.after, self.of - 1))
 
     def paths(self, start: JobStart) -> set[str]:
         """Return the files of the first batch."""
