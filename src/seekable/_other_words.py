@@ -25,7 +25,7 @@ _OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
 _ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
 _ROWS = "ds.select(rows) as the dataset for rows of your choice, ds.shuffle(seed=0) for a random order"
 _LIVE_ON = "nothing: worker processes live on from run to run, until loader.close()"
-_PIN = "batch.pin_memory() in your loop, which is where the device is known"
+_PIN = 'device="cuda": batches are pinned, and copied there ahead'
 
 LOADER = {
     # torch, torchdata, Accelerate

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
-    from seekable.loader import lanes_state, stateful, step_plan, summary
+    import jax
+    import torch
+
+    from seekable.loader import devices, lanes_state, stateful, step_plan, summary
     from seekable.loader.arguments import BatchSizes
     from seekable.loader.batch_sources import BatchSource
     from seekable.loader.stateful import StatefulLoader
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from seekable.loader.workers import Workers
     from seekable.stream.stream import Stream
 else:
+    devices = lazy("seekable.loader.devices")
     lanes_state = lazy("seekable.loader.lanes_state")
     stateful = lazy("seekable.loader.stateful")
     step_plan = lazy("seekable.loader.step_plan")
@@ -86,10 +90,14 @@ class Loader(Steerable):
         prefetch_bytes: the bytes, about, of the batches that worker processes may make ahead.
         journal: what is changed in the run, and when: the ``journal`` of a loader, or that of a state. It is
             not needed to go on from a state, which has its own.
+        device: where batches are delivered: the name of a device of PyTorch, such as ``"cuda"``, a
+            ``torch.device``, or a ``Device`` or ``Sharding`` of JAX. Arrays of numbers become tensors there,
+            and tensors are copied, wherever they stand in a batch, up to two batches ahead by a thread; with
+            ``prefetch=0`` when a batch is requested. All else stays as it is.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
-        InvalidArgument: an argument breaks a rule.
+        InvalidArgument: an argument breaks a rule, or there is no such ``device``.
         WrongType: ``dataset`` is neither a Dataset nor a Stream, or an argument has a wrong type.
         EndlessDataset: ``epochs`` was given for an endless dataset.
 
@@ -123,6 +131,7 @@ class Loader(Steerable):
         workers: int | Workers = 0,
         prefetch_bytes: int = 1 << 30,
         journal: Iterable[Any] | None = None,
+        device: str | torch.device | jax.Device | jax.sharding.Sharding | None = None,
     ) -> None:
         options = WorkerOptions(
             prefetch=checked_count("prefetch", prefetch, least=0),
@@ -154,7 +163,8 @@ class Loader(Steerable):
         super().__init__(progress, single=single, journal=journal)
         made = None if single else checked_function("collate", collate)
         source_of = functools.partial(source, steps=division, collate=made)
-        self._producer = Producer(source_of, options)
+        on = None if device is None else devices.checked_device(device)
+        self._producer = Producer(source_of, options, on)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute; the arguments of a loader cannot be changed.
@@ -350,6 +360,8 @@ class Loader(Steerable):
             endless=progress.state.endless,
             single=self._single,
         )
+        device = self._producer.device
+        lines += [] if device is None else [f"device: {device}"]
         return "\n".join([*lines, self.dataset.explain()])
 
     def report(self) -> dict[str, Any]:

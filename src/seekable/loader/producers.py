@@ -19,6 +19,7 @@ from seekable._typing import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seekable.loader import devices
     from seekable.loader import worker_pool as pools
     from seekable.loader.batch_sources import BatchSource, Job, JobStart
     from seekable.loader.batches import MadeBatch
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from seekable.loader.workers import Workers
     from seekable.storage import abandoned
 else:
+    devices = lazy("seekable.loader.devices")
     pools = lazy("seekable.loader.worker_pool")
     abandoned = lazy("seekable.storage.abandoned")
 
@@ -50,10 +52,13 @@ class Producer:
     Args:
         source: returns the source of a pipeline.
         options: the workers.
+        device: the device to which batches are copied; None for none.
     """
 
-    def __init__(self, source: Callable[[Any], BatchSource], options: WorkerOptions) -> None:
-        self._source_of = source
+    def __init__(
+        self, source: Callable[[Any], BatchSource], options: WorkerOptions, device: devices.Device | None
+    ) -> None:
+        self._source_of, self.device = source, device
         self._source: BatchSource | None = None
         self._execution: Inline | Threads | Processes
         self.options = options
@@ -81,7 +86,12 @@ class Producer:
         starts = source.starts(state, cursor, execution.workers)
         results = execution.run(source.jobs(len(starts), apart=execution.apart), starts)
         batches = source.batches(results, starts, cursor, apart=execution.apart)
-        return execution.ahead(_closing(batches, results), merges=source.merges)
+        made = execution.ahead(_closing(batches, results), merges=source.merges)
+        if self.device is None:
+            return made
+        way = self.device.begin()
+        sent = devices.sent_to(way, made)
+        return devices.OnDevice(Prefetched(sent, depth=1) if self.options.prefetch else sent, way)
 
     def close(self) -> None:
         """End the worker processes, if there are any; ``begin`` starts others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -18,6 +19,7 @@ from seekable.loader.worker import Delivered, Ready, RunStart, Work, WorkerFailu
 from seekable.loader.worker_messages import Closed, Connection, SharedBuffers, memory_without_name
 from seekable.parallel.pickling import serialized
 from seekable.parallel.processes import ending_of, start_interpreter
+from seekable.storage import abandoned
 from seekable.storage.addresses import is_address
 from seekable.storage.far import far, handed_down
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkerPool", "WorkerProcess"]
 
+_MOMENT = 0.2
+"""The seconds after which a thread that waits looks whether its work is still needed."""
 _STACK_SECONDS = 2.0
 _LOOK_SECONDS = 0.05
 
@@ -89,7 +93,12 @@ class WorkerProcess:
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
         # A start takes seconds where modules are large or lie on a slow disk, and says nothing of a batch.
-        if not poll.poll(timeout * 1000 if timeout is not None and self._is_ready else None):
+        give_up = math.inf if timeout is None or not self._is_ready else time.monotonic() + timeout
+        # In a thread that copies batches to a device, the wait ends with the run.
+        while not poll.poll(1000 * min(_MOMENT, max(0, give_up - time.monotonic()))):
+            abandoned.check_not_abandoned()
+            if time.monotonic() < give_up:
+                continue
             hung = (
                 f"{self._shown} has not made the {_batch(cursor)} within timeout={timeout:g} seconds. This "
                 f"is what it is doing:\n{self._stack()}"
