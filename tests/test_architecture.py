@@ -32,7 +32,17 @@ IMPORTERS = frozenset({"__import__", "import_module", "imported", "imported_modu
 # What `pip install seekable` does not bring: may be imported inside any function.
 OPTIONAL = frozenset(
     {
-        *("accelerate", "dask", "distributed", "grain", "huggingface_hub", "indexed_gzip", "jax", "lhotse"),
+        *(
+            "accelerate",
+            "dask",
+            "datasets",
+            "distributed",
+            "grain",
+            "huggingface_hub",
+            "indexed_gzip",
+            "jax",
+            "lhotse",
+        ),
         *("jinja2", "lightning", "obstore"),
         *("gigatoken", "pyarrow", "ray", "soundfile", "starlette", "tiktoken", "tokenizers", "torch"),
         *("uvicorn", "zstandard"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import operator
 import os
@@ -10,17 +9,23 @@ import reprlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
+    import difflib
+    import fractions
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
+else:
+    difflib = lazy("difflib")
+    fractions = lazy("fractions")
 
 __all__ = [
     "AT_ONCE",
@@ -271,7 +276,7 @@ def checked_fraction(name: str, value: object) -> Fraction:
     if not 0 <= float(value) <= 1:
         message = f"{name} must be from 0 to 1 (got {value!r})"
         raise InvalidArgument(message)
-    return Fraction(repr(float(value)))
+    return fractions.Fraction(repr(float(value)))
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:

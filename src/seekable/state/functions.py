@@ -18,19 +18,22 @@ import re
 import sys
 import types
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import xxhash
 
 from seekable._arguments import checked_version
+from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.canonical import canonical_json, fingerprint_of
 
 if TYPE_CHECKING:
+    import pathlib
     from collections.abc import Callable, Iterable
+else:
+    pathlib = lazy("pathlib")
 
 
 _NAMED = (
@@ -151,7 +154,7 @@ def module_name(fn: Any) -> str:
     if module not in ("__main__", "__mp_main__"):
         return str(module)
     script = getattr(sys.modules["__main__"], "__file__", None)
-    return Path(script).stem if script else "__main__"
+    return pathlib.Path(script).stem if script else "__main__"
 
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))

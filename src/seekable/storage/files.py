@@ -13,8 +13,6 @@ import errno
 import functools
 import mmap
 import os
-import secrets
-import shlex
 import stat
 import weakref
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -25,10 +23,12 @@ from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, Unreachable
 
 if TYPE_CHECKING:
+    import shlex
     from collections.abc import Callable, Iterable, Iterator
 
     import filelock
 else:
+    shlex = lazy("shlex")
     filelock = lazy("filelock")
 
 PLACEHOLDER_HEAD = b'{"seekable_hub":1,'
@@ -85,7 +85,7 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
         ...     os.listdir(folder)
         ['greeting']
     """
-    temporary = f"{path}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+    temporary = f"{path}.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
     try:
         with create_new(temporary) as file:
             file.writelines([data] if isinstance(data, bytes) else data)

@@ -7,7 +7,6 @@ dataset can move without becoming another one.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import fnmatch
 import itertools
@@ -17,14 +16,21 @@ import re
 import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seekable._arguments import checked_path
+from seekable._lazy import lazy
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.file_names import check_complete, expanded_paths, natural_sorted, without_indexes
 from seekable.storage.files import unreadable_error
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = lazy("difflib")
 
 _COLLAPSED = re.compile(r"(s3|gs|gcs|az|abfs|abfss|https?):/(?=[^/])", re.IGNORECASE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._arguments import repeated
+from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument, MissingColumn, WrongType
 from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
+    import difflib
     from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
     from seekable.nodes.node import Node
 else:
+    difflib = lazy("difflib")
     pa = optional("pyarrow", extra="parquet")
 
 __all__ = [
