@@ -48,6 +48,34 @@ def test_people_read_facts_and_the_pipeline(states: Path) -> None:
     assert pipeline[1].startswith("  files(decode='json', format='jsonl'): 120 records in 3 files, ")
 
 
+def test_what_was_changed_in_the_run_is_shown(corpus: Corpus, tmp_path: Path) -> None:
+    ds = sk.open(corpus.folder)
+    mixed = sk.mix({"a": ds, "b": ds.shuffle(seed=2)}, weights=[1, 1], seed=1, stop="never")
+    loader = sk.Loader(mixed, batch_size=10, collate=list, prefetch=0)
+    loader.skip_batches(3)
+    loader.steer({"a": 0.9, "b": 0.1})
+    loader.exclude([ds.locate(5), ds.locate(80)], at=9)
+    loader.skip_batches(4)
+    sk.save_state(tmp_path / "states", loader)
+    text = output("state", "show", tmp_path / "states").decode()
+    assert "from step 3  mixture 0 has the weights 9 : 1, from position 30 on\n" in text
+    assert "from step 9  2 rows of 2 files left out, others come in their places\n" in text
+    (shown,) = documents("state", "show", tmp_path / "states")
+    assert [(entry["at"], "steer" in entry, "exclude" in entry) for entry in shown["journal"]] == [
+        (3, True, False),
+        (9, False, True),
+    ]
+    assert {source["name"]: source["consumed"] for source in shown["progress"]} == {
+        source["name"]: source["consumed"] for source in loader.sources()
+    }
+    # The order is rebuilt of the description and the journal, and so are the steps to come.
+    for step in (8, 9, 12):
+        (planned,) = documents("plan", tmp_path / "states", "--step", str(step), "--batch-size", "10")
+        assert [record["location"]["row"] for record in planned["records"]] == [
+            place.row for place in loader.locate(step=step)
+        ]
+
+
 def test_one_file_is_shown(states: Path) -> None:
     (path,) = states.glob("state-000000000002-*.json")
     (shown,) = documents("state", "show", path)

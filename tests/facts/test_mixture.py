@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.loader.positioned import position_of
 from seekable.viewer.facts.pipelines import Batches, pipeline_of
-from seekable.viewer.facts.run_mixture import mixture
+from seekable.viewer.facts.run_mixture import mixture, schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +49,26 @@ def test_delivered_and_planned_records(batch: int, start: int, more: int, places
         assert fact.planned[i] == pytest.approx([planned, last - first - planned])
     json.dumps(fact.document(), allow_nan=False)
     assert fact.made_of == "exact, computed"
+
+
+def test_a_run_that_was_steered_has_the_weights_of_its_journal() -> None:
+    mixed = sk.mix({"a": source("a", 9), "b": source("b", 40)}, weights=[1, 1], seed=1, stop="never")
+    loader = loader_of(mixed, 10)
+    loader.steer({"a": 0, "b": 1}, at=3)
+    loader.skip_batches(5)
+    loader.steer({"a": 3, "b": 1}, at=7)
+    found = schedule(loader)
+    assert (found.steps, found.positions) == ((0, 3, 7), (0, 30, 70))
+    assert found.weights == ((1, 1), (0, 1), (3, 1))
+    fact = mixture(loader, start=0, stop=10, places=10)
+    records = [record for step in range(10) for record in _records_of(loader, step)]
+    came = [Counter(records[first : first + 10]) for first in range(0, 100, 10)]
+    assert fact.delivered.tolist() == [[each["a"], each["b"]] for each in came]
+    assert fact.planned.tolist() == [[5, 5]] * 3 + [[0, 10]] * 4 + [[7.5, 2.5]] * 3
+
+
+def _records_of(loader: sk.Loader, step: int) -> list[str]:
+    return [record.place.path.split()[-1].strip(">") for record in loader.plan(step=step).records]
 
 
 def test_steps_of_a_run_with_short_last_batches_are_those_of_its_loader() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -140,8 +140,8 @@ def test_the_mixture_to_steer_is_the_only_one_or_named() -> None:
 
 
 @pytest.mark.parametrize("stop", ["first", "all"])
-def test_a_mixture_with_an_end_is_refused(stop: str) -> None:
-    ends = sk.mix([part("a", 5), part("b", 7)], seed=1, stop=stop)  # type: ignore[arg-type]
+def test_a_mixture_with_an_end_is_refused(stop: Literal["first", "all"]) -> None:
+    ends = sk.mix([part("a", 5), part("b", 7)], seed=1, stop=stop)
     with pytest.raises(
         sk.errors.InvalidArgument, match=r"mix with stop='never', and bound the run by steps="
     ):

@@ -93,3 +93,22 @@ def test_a_run_whose_files_are_away_says_how_to_name_them(
     answer = client_of(opened).get("/p/train/step/1?by=odd&as=json")
     assert answer.status_code == 404
     assert "--root" in answer.json()["error"]
+
+
+def test_a_step_shows_what_was_changed_before_it() -> None:
+    left = sk.from_sequence(ROWS, version="left")
+    mixed = sk.mix({"a": DATA, "b": left}, weights=[1, 1], seed=1, stop="never")
+    loader = sk.Loader(mixed, batch_size=8, collate=list, prefetch=0)
+    loader.steer({"a": 0, "b": 1}, at=3)
+    pages = client_of(opened_of({"train": loader}))
+    assert "journal" not in twin(pages, "p/train/step/2")
+    (entry,) = twin(pages, "p/train/step/3")["journal"]
+    assert (entry["at"], entry["text"]) == (3, "mixture 0 has the weights 0 : 1")
+    assert "mixture 0 has the weights 0 : 1" in pages.get("/p/train/step/3").text
+    found = twin(pages, "p/train/step/5")
+    assert [(each["name"], each["records"], round(each["planned"])) for each in found["sources"]] == [
+        ("a", 0, 0),
+        ("b", 8, 8),
+    ]
+    position = twin(pages, "p/train/position/40")
+    assert {row["source"] for row in position["rows"]} == {"b"}

@@ -127,14 +127,7 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
     from seekable.state.descriptions import outline
     from seekable.viewer.facts.json_documents import in_words
 
-    facts = {"path": found["path"]}
-    if "step" in found:
-        facts["step"] = f"{found['step']:,}"
-    if "lanes" in found:
-        facts |= {name: f"{found[name]:,}" for name in ("slot", "lanes", "waiting")}
-    elif "step" in found:
-        facts |= {"epoch": f"{found['epoch']:,}", "position": _position(found)}
-    facts["fingerprint"] = found["fingerprint"]
+    facts = {"path": found["path"], **_place(found), "fingerprint": found["fingerprint"]}
     for generation in found["generations"]:
         of = in_words(generation["ranks"], "rank")
         whole = "complete" if generation["complete"] else f"not complete: {generation['present']} of them"
@@ -142,6 +135,8 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
     roots = dict.fromkeys(root for source in found["sources"] or [] for root in source["roots"] if root)
     if roots:
         facts["data"] = ", ".join(roots)
+    for entry in found.get("journal") or []:
+        facts[f"from step {entry['at']:,}"] = entry["text"]
     for source in found.get("progress") or []:
         facts[f"source {source['source']}".rstrip()] = _progress(source)
     for each in found.get("delivered") or []:
@@ -151,6 +146,16 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
         write_line("")
         for line in outline(saved.description):
             write_line(line)
+
+
+def _place(found: dict[str, Any]) -> dict[str, str]:
+    """Return where the run was; nothing for a description alone."""
+    if "step" not in found:
+        return {}
+    step = f"{found['step']:,}"
+    if "lanes" in found:
+        return {"step": step, **{name: f"{found[name]:,}" for name in ("slot", "lanes", "waiting")}}
+    return {"step": step, "epoch": f"{found['epoch']:,}", "position": _position(found)}
 
 
 def _progress(source: dict[str, Any]) -> str:

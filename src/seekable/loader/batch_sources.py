@@ -64,8 +64,7 @@ class DatasetSource(Value, frozen=True):
         journal = state.journal
         if journal:
             # Counted from here: a job may begin after an entry that has not come yet.
-            after, last = self.steps.after, journal[-1].at
-            journal = placed(journal, lambda at: after(cursor, at - cursor.step).position, before=last + 1)
+            journal = placed(journal, lambda at: self.steps.after(cursor, at - cursor.step).position)
         return [
             JobStart(self.steps.after(cursor, (number - cursor.step) % workers), journal=journal)
             for number in range(workers)
@@ -178,7 +177,8 @@ class LanesJob(Value, frozen=True):
     def results(self, start: JobStart) -> Iterator[Any]:
         """Yield the items for one batch after another, without end."""
         lanes = _lanes_of(start)
-        reader = lane_batches.LaneReader(self.stream, lanes, pad=self.steps.end == "pad")
+        pad = self.steps.end == "pad"
+        reader = lane_batches.LaneReader(self.stream, lanes, pad=pad, journal=start.journal)
         for first, stop in self.steps.spans(start.cursor):
             yield reader.read(first, stop)
 

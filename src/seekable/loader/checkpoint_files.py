@@ -2,7 +2,8 @@
 
 Each rank writes one file a save, ``state-<step>-<rank>-of-<ranks>.json``. The files of one step are a
 *generation*, which is complete when the files of all ranks exist. Beside them lie the description of the
-pipeline, ``pipeline-<digest>.json``, and the paths of its sources, ``sources-<digest>.json``.
+pipeline, ``pipeline-<digest>.json``, the paths of its sources, ``sources-<digest>.json``, and long lists of
+rows that the run leaves out, ``excluded-<digest>.json``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument, StateMismatch
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import PipelineDescription
-from seekable.state.document import RunState, State, StreamState, merged, parse_state
+from seekable.state.document import WITH_JOURNAL, RunState, State, StreamState, merged, parse_state
 from seekable.state.journal import check_same_journal, described_upto
 from seekable.storage.abandoned import abandoned_at_errors
 from seekable.storage.addresses import is_address, shown
@@ -40,6 +41,7 @@ __all__ = [
     "Saved",
     "description_name",
     "each_at_once",
+    "excluded_name",
     "generations",
     "generations_in",
     "has_other_description",
@@ -61,7 +63,7 @@ __all__ = [
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
 _DESCRIPTION = re.compile(r"pipeline-[0-9a-z]+\.json")
 _UNFINISHED = re.compile(
-    rf"(state-\d{{12}}-\d{{5}}-of-\d{{5}}|(pipeline|sources)-[0-9a-z]+|stop)\.json\.[0-9a-f]{{16}}"
+    rf"(state-\d{{12}}-\d{{5}}-of-\d{{5}}|(pipeline|sources|excluded)-[0-9a-z]+|stop)\.json\.[0-9a-f]{{16}}"
     rf"{re.escape(TEMPORARY_SUFFIX)}"
 )
 
@@ -379,9 +381,51 @@ def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
 
 def _parsed(document: Mapping[str, Any], path: str) -> State:
     try:
-        return parse_state(document)
+        return parse_state(_with_listed_rows(document, os.path.dirname(path)))
     except CorruptState as error:
         raise CorruptState(f"{shown(path)}: {error}") from error
+
+
+def excluded_name(digest: str) -> str:
+    """Return the name of the file with a long list of rows that a run leaves out.
+
+    Example:
+        >>> excluded_name("xxh3:0123")
+        'excluded-0123.json'
+    """
+    return f"excluded-{digest.rpartition(':')[2]}.json"
+
+
+def _with_listed_rows(document: Mapping[str, Any], folder: str) -> Mapping[str, Any]:
+    """Return a state with the lists of rows that lie beside it in the entries of its journal.
+
+    Raises:
+        CorruptState: such a file is missing, or holds other rows.
+    """
+    entries = document.get("journal")
+    if document.get("seekable") != WITH_JOURNAL or not isinstance(entries, list):
+        return document
+    whole = []
+    for entry in entries:
+        listed = entry.get("exclude") if isinstance(entry, dict) else None
+        if isinstance(listed, dict) and isinstance(listed.get("digest"), str):
+            path = os.path.join(folder, excluded_name(listed["digest"]))
+            whole.append({**entry, "exclude": _listed_rows(path, listed["digest"])})
+        else:
+            whole.append(entry)
+    return {**document, "journal": whole}
+
+
+def _listed_rows(path: str, digest: str) -> dict[str, Any]:
+    if output_of(path).size(path) is None:
+        raise CorruptState(
+            f"the rows that the run leaves out are missing: {shown(path)} is not there. Copy it from where "
+            f"the state was saved"
+        )
+    listed = read_json(path)
+    if fingerprint_of(listed) != digest:
+        raise CorruptState(f"{shown(path)} holds other rows than the run leaves out: something changed it")
+    return listed
 
 
 def whole_description(saved: Saved) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from seekable.loader.arguments import checked_resume
 from seekable.loader.checkpoint_files import (
     description_name,
     each_at_once,
+    excluded_name,
     generations,
     has_other_description,
     is_unfinished,
@@ -40,6 +41,7 @@ from seekable.nodes.node import LeafNode, Node
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import PipelineDescription
 from seekable.state.document import RunState, parse_state
+from seekable.state.journal import in_brief
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.paths import output_of, output_path
 
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from seekable.loader.states import Resumed
     from seekable.nodes import evaluated
     from seekable.resume import report
+    from seekable.state import excluded_rows
     from seekable.state.document import State
     from seekable.storage import addresses
     from seekable.stream import iterator as stream_iterator
@@ -59,6 +62,7 @@ else:
     addresses = lazy("seekable.storage.addresses")
     evaluated = lazy("seekable.nodes.evaluated")
     report = lazy("seekable.resume.report")
+    excluded_rows = lazy("seekable.state.excluded_rows")
     stream_iterator = lazy("seekable.stream.iterator")
 
 
@@ -155,6 +159,7 @@ def save_state(
     if loader.rank == 0:
         sources = os.path.join(folder, source_paths_name(state["fingerprint"]))
         _write_once(sources, canonical_json(source_paths_of(pipeline)))
+    _write_listed_rows(folder, state)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     _write_once(path, canonical_json(state))
     if not is_address(folder):
@@ -250,6 +255,19 @@ def _write_once(path: str, data: bytes) -> None:
         if output_of(path).read(path) == data:
             return
     output_of(path).write(path, data)
+
+
+def _write_listed_rows(folder: str, state: dict[str, Any]) -> None:
+    """Write the long lists of rows that a run leaves out, and put their digests into the state instead."""
+    if "journal" not in state:
+        return
+    brief = in_brief(state["journal"], most=excluded_rows.MOST_INLINE)
+    for entry, short in zip(state["journal"], brief, strict=True):
+        if short is not entry:
+            path = os.path.join(folder, excluded_name(short["exclude"]["digest"]))
+            if output_of(path).size(path) is None:
+                output_of(path).write(path, canonical_json(entry["exclude"]))
+    state["journal"] = brief
 
 
 def _remove_old(folder: str, state: Mapping[str, Any], *, rank: int, ranks: int, keep: int) -> None:

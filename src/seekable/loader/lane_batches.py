@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
+from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.batches import MadeBatch
 from seekable.loader.lane_deltas import LaneDeltas
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
 
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.steps import StepCursor, Steps
+    from seekable.state.journal import Journal
+    from seekable.stream import steer
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
+else:
+    steer = lazy("seekable.stream.steer")
 
 __all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes"]
 
@@ -59,10 +64,12 @@ class LaneReader:
         stream: the stream.
         lanes: the lanes, and the states in which they begin; these are not changed.
         pad: begin a lane anew when it has ended, to fill its slots.
+        journal: what is changed in the run, and at which slots.
     """
 
-    def __init__(self, stream: Stream, lanes: LaneStates, *, pad: bool) -> None:
+    def __init__(self, stream: Stream, lanes: LaneStates, *, pad: bool, journal: Journal = ()) -> None:
         self._stream, self._pad = stream, pad
+        self._steers = steer.LaneSteers(stream.stage, journal) if journal else None
         self._iterators = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
         for lane, iterator in self._iterators.items():
             iterator.load(lanes.stages[lane])
@@ -85,6 +92,8 @@ class LaneReader:
         slots = {lane: range(first + (lane - first) % count, stop, count) for lane in self._iterators}
         touched = [lane for lane, wanted in slots.items() if wanted and lane not in self._over]
         for lane in touched:
+            if self._steers is not None:
+                self._steers.change(self._iterators[lane], first)
             fresh += self._fill(lane, slots[lane], items)
         items.sort(key=itemgetter(0))
         stages = {lane: self._iterators[lane].deltas() for lane in touched}
@@ -137,7 +146,13 @@ class LaneReader:
 
 
 def lane_batches(
-    stream: Stream, steps: Steps, cursor: StepCursor, lanes: LaneStates, collate: Collate
+    stream: Stream,
+    steps: Steps,
+    cursor: StepCursor,
+    lanes: LaneStates,
+    collate: Collate,
+    *,
+    journal: Journal = (),
 ) -> Iterator[MadeBatch]:
     """Yield the batches of a stream from a cursor to the end of its run, made in this thread.
 
@@ -147,8 +162,9 @@ def lane_batches(
         cursor: the place of the first batch.
         lanes: the lanes of this rank, and their states at the cursor; these are not changed.
         collate: makes a batch of a list of items; None delivers the items as they are.
+        journal: what is changed in the run, and at which slots.
     """
-    reader = LaneReader(stream, lanes, pad=steps.end == "pad")
+    reader = LaneReader(stream, lanes, pad=steps.end == "pad", journal=journal)
     reads = ([reader.read(first, stop)] for first, stop in steps.spans(cursor))
     return merge_lanes(reads, stream, steps, cursor, collate)
 

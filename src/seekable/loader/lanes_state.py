@@ -20,7 +20,7 @@ from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_st
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
-from seekable.state.journal import joined, without_steers
+from seekable.state.journal import joined, placed, steers, without_steers
 from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 
@@ -98,7 +98,7 @@ class LanesState:
 
     def skip(self, steps: Steps, cursor: StepCursor, count: int) -> StepCursor:
         """Make ``count`` batches and drop them: the batches that follow depend on the contents of these."""
-        batches = lane_batches(self.pipeline, steps, cursor, self.lanes, list)
+        batches = lane_batches(self.pipeline, steps, cursor, self.lanes, list, journal=self.journal)
         for _, batch in zip(range(count), batches, strict=False):
             self.deliver(batch)
             cursor = batch.after
@@ -170,16 +170,17 @@ class LanesState:
             stream = simplified_stream(stream, stages)
         ended = {lane for lane in state.ended if lane in self._own}
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
+        cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
+        journal = joined(self.journal, state.journal, state.step)
         found = LanesState(
             self._plain,
             self._own,
             pipeline=stream,
             lanes=lanes,
             given=rows_given(state.given),
-            journal=joined(self.journal, state.journal, state.step),
+            journal=placed(journal, lambda at: steps.after(cursor, at - cursor.step).position),
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
-        cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
         return LoadedState(cursor, found, resumed, state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
@@ -202,6 +203,6 @@ class LanesState:
         return stream, state
 
     def _by_rows(self, state: State) -> tuple[Stream, StreamState]:
-        if state.journal:
+        if steers(state.journal):
             LOG.warning("%s", without_steers(state.journal))
         return stream_by_rows(self._plain, state)

@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from seekable._lazy import lazy
+from seekable.state.journal import Exclude
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.nodes import steer
+    from seekable.nodes import steer, without
     from seekable.nodes.node import Node
-    from seekable.state.journal import Journal
+    from seekable.state.journal import Entry, Journal
 else:
     steer = lazy("seekable.nodes.steer")
+    without = lazy("seekable.nodes.without")
 
 __all__ = ["Pieces"]
 
@@ -49,7 +51,7 @@ class Pieces:
         count = sum(entry.at <= step for entry in self._journal)
         while len(self._datasets) <= count:
             entry = self._journal[len(self._datasets) - 1]
-            self._datasets.append(steer.changed(self._datasets[-1], (entry,)))
+            self._datasets.append(_changed(self._datasets[-1], entry))
         return self._datasets[count]
 
     def until(self, step: int) -> int | None:
@@ -63,3 +65,9 @@ class Pieces:
             until = self.until(first)
             yield self.at(first), first, until
             first = until
+
+
+def _changed(dataset: Node, entry: Entry) -> Node:
+    if isinstance(entry, Exclude):
+        return without.excluded(dataset, entry.rows, fill=entry.fill)
+    return steer.changed(dataset, (entry,))

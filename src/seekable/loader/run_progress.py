@@ -232,11 +232,9 @@ class RunProgress:
         Args:
             step: the last step that is asked for; None for all.
         """
-        journal, last = self.state.journal, POSITIONS if step is None else step
-        return Pieces(
-            self.state.pipeline,
-            placed(journal, lambda at: self.cursor_of(at).position, before=last + 1),
-        )
+        before = None if step is None else step + 1
+        known = placed(self.state.journal, lambda at: self.cursor_of(at).position, before=before)
+        return Pieces(self.state.pipeline, known)
 
     def document(
         self, cursor: StepCursor | None = None, *, partial: bool = False, rows: bool = True

@@ -12,6 +12,8 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
+from msgspec import structs
+
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._log import LOG
@@ -23,7 +25,7 @@ from seekable.nodes.node import InnerNode, Node
 from seekable.order.remaining import Remaining
 from seekable.state.canonical import plain_json
 from seekable.state.document import RunState, has_row_offsets, other_kind, parse_state
-from seekable.state.journal import described_upto, joined, without_steers
+from seekable.state.journal import described_upto, exclusions, joined, steers, without_steers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -344,9 +346,10 @@ class DatasetState:
 
 def _by_rows(plain: Node, state: State) -> tuple[Node, RunState]:
     """Return the dataset that resumes a saved run by rows, and the state of it there, without its steers."""
-    if state.journal:
+    if steers(state.journal):
         LOG.warning("%s", without_steers(state.journal))
-    return by_rows.dataset_by_rows(plain, state)
+    dataset, resumed = by_rows.dataset_by_rows(plain, state)
+    return dataset, structs.replace(resumed, journal=exclusions(state.journal))
 
 
 def _began(state: RunState, steps: Steps) -> int:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from seekable._arguments import checked_count
+from msgspec import structs
+
+from seekable._arguments import POSITIONS, checked_choice, checked_count
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.loader.positioned import Positioned
 from seekable.nodes.node import Node
-from seekable.state.journal import Steer, added, parse_journal
+from seekable.state.journal import Exclude, Steer, added, parse_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.loader.run_progress import RunProgress
+    from seekable.nodes import rows_to_exclude, without
     from seekable.nodes import steer as steers
     from seekable.nodes.mix import Weights
+    from seekable.nodes.rows_to_exclude import Excludes
     from seekable.state.journal import Entry, Journal
+    from seekable.stream import steer as stream_steers
 else:
+    rows_to_exclude = lazy("seekable.nodes.rows_to_exclude")
     steers = lazy("seekable.nodes.steer")
+    stream_steers = lazy("seekable.stream.steer")
+    without = lazy("seekable.nodes.without")
 
-__all__ = ["Steerable"]
+__all__ = ["Steerable", "entries_at", "made_by"]
 
 
 class Steerable(Positioned):
@@ -41,8 +49,9 @@ class Steerable(Positioned):
         """What was changed in the run, as frozen entries in the order of their steps.
 
         An entry of ``steer`` has the step ``at``, the integer ``weights`` in the order of what is mixed, the
-        number of the ``mixture``, and the ``position`` at which the step began, None until it has come. Give
-        them to another loader, ``sk.Loader(..., journal=loader.journal)``, for the same run.
+        number of the ``mixture``, and the ``position`` at which the step began, None until it has come. One
+        of ``exclude`` has ``at``, the ``rows`` by file, and ``fill``. Give them to another loader,
+        ``sk.Loader(..., journal=loader.journal)``, for the same run.
         """
         return self._progress.state.journal
 
@@ -78,17 +87,81 @@ class Steerable(Positioned):
             (['1', '2', '3'], 1)
         """
         progress = self._progress
-        step = _checked_step(progress, at)
-        root = _steered_root(progress)
-        number = steers.mixture_number(root, mixture)
-        entry = Steer(step, steers.weights_for(root, number, weights), number)
-        journal = progress.state.journal
-        others = tuple(each for each in journal if (each.at, each.mixture) != (step, number))
-        if entry.weights != steers.weights_before(root, others, entry):
+        step, pipeline = _checked_step(progress, at), progress.state.pipeline
+        asked: Any = steers if isinstance(pipeline, Node) else stream_steers
+        number = asked.mixture_number(pipeline, mixture)
+        entry = Steer(step, asked.weights_for(pipeline, number, weights), number, _slot(progress, step))
+        others = tuple(each for each in progress.state.journal if each.place != entry.place)
+        if entry.weights != asked.weights_before(pipeline, others, entry):
             others = added(others, entry)
-        if others != journal:
-            progress.state.journal = others
+        self._change(others)
+
+    def exclude(
+        self, what: Excludes, *, at: int | None = None, fill: Literal["replace", "hole"] = "replace"
+    ) -> None:
+        """Leave out some records from a step on, while the run goes on; all others keep their places.
+
+        What comes in their places is as of ``ds.without``. The loader notes it in its ``journal``, which its
+        states carry, also to other pipelines (``resume="rows"``). Batches that were made ahead are made
+        again. On several ranks call it on each with the same arguments.
+
+        Args:
+            what: as of ``ds.without``: Locations, ``(path, row)`` pairs, keys, a dict of names and rows, a
+                dataset, or the path of a file of JSON lines.
+            at: the first step without the records. By default it is the next batch that was not delivered; on
+                several ranks it must be said.
+            fill: ``"hole"`` to leave their places empty, so that batches have fewer records.
+
+        Raises:
+            WrongType: an argument has a wrong type.
+            DataNotFound: there is no such file in the dataset, or no such file of rows.
+            OutOfRange: a file has no such row.
+            KeyNotFound: no record has a key.
+            InvalidArgument: nothing would be kept of a source; or ``at`` is a step that was delivered, or
+                never comes, or is missing on several ranks; or the loader is over a stream.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence("abcdef", version=1), batch_size=2, collate=list)
+            >>> batches = iter(loader)
+            >>> next(batches)
+            ['a', 'b']
+            >>> loader.exclude([loader.locate(step=1)[0]])
+            >>> [batch for batch in batches]
+            [['a', 'd'], ['e', 'f']]
+        """
+        progress = self._progress
+        checked_choice("fill", fill, ("replace", "hole"))
+        step = _checked_step(progress, at)
+        root = _root(progress)
+        entry = Exclude(step, rows_to_exclude.excluded_rows(root, what), fill)
+        made_by = progress.pieces(step).at(step)
+        # It may have been left out already; and what cannot be done is said now.
+        if without.excluded(made_by, entry.rows, fill=fill) is not made_by:
+            self._change(added(progress.state.journal, entry))
+
+    def _change(self, journal: Journal) -> None:
+        """Go on with another journal, if it is one; batches that were made ahead are made again."""
+        if journal != self._progress.state.journal:
+            self._progress.state.journal = journal
             self._restart_live()
+
+
+def made_by(loader: Positioned, step: int | None = None) -> Node:
+    """Return the graph of the dataset that makes the batch of a step: with the journal up to there.
+
+    Args:
+        loader: a loader over a dataset.
+        step: the index of the batch; None for the last step of all.
+    """
+    progress = loader._progress  # noqa: SLF001 - of this room
+    return progress.pieces(step).at(POSITIONS if step is None else step)
+
+
+def entries_at(loader: Positioned, step: int) -> Journal:
+    """Return the entries of the journal that hold at a step."""
+    journal = loader._progress.state.journal  # noqa: SLF001 - of this room
+    return tuple(entry for entry in journal if entry.at <= step)
 
 
 def _checked_step(progress: RunProgress, at: int | None) -> int:
@@ -112,7 +185,14 @@ def _checked_step(progress: RunProgress, at: int | None) -> int:
     return at
 
 
-def _steered_root(progress: RunProgress) -> Node:
+def _slot(progress: RunProgress, step: int) -> int | None:
+    """Return the slot at which a step of a stream begins; of a dataset None, because it may change before."""
+    if isinstance(progress.state.pipeline, Node):
+        return None
+    return progress.steps.after(progress.cursor, step - progress.cursor.step).position
+
+
+def _root(progress: RunProgress) -> Node:
     """Return the graph of the dataset that is delivered.
 
     Raises:
@@ -122,8 +202,8 @@ def _steered_root(progress: RunProgress) -> Node:
     if isinstance(pipeline, Node):
         return pipeline
     raise InvalidArgument(
-        "the loader is over a stream, and steer changes mixtures of datasets: give the loader the mixture "
-        "itself, without .stream()"
+        "the loader is over a stream, whose items after a record move if it is left out: call "
+        "ds.without(...) before .stream(), or give the loader the dataset itself"
     )
 
 
@@ -139,18 +219,29 @@ def _checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[st
         raise WrongType(message)
     entries = list(journal)
     for entry in entries:
-        if not isinstance(entry, Steer | Mapping):
+        if not isinstance(entry, Steer | Exclude | Mapping):
             message = f"journal must have the entries of loader.journal (got {entry!r:.100})"
             raise WrongType(message)
     try:
         found = parse_journal(
-            [each.document() if isinstance(each, Steer) else dict(each) for each in entries]
+            [dict(each) if isinstance(each, Mapping) else each.document() for each in entries]
         )
     except CorruptState as error:
         raise InvalidArgument(str(error)) from None
-    root = _steered_root(progress) if found else None
-    for entry in found:
-        assert root is not None
-        progress.cursor_of(entry.at)
-        steers.weights_for(root, steers.mixture_number(root, entry.mixture), entry.weights)
-    return found
+    return tuple(_checked_entry(progress, entry) for entry in found)
+
+
+def _checked_entry(progress: RunProgress, entry: Entry) -> Entry:
+    """Return an entry of the journal that a loader is made with; of a stream with its slot.
+
+    Raises:
+        InvalidArgument: the pipeline has no such mixture or rows, or the step never comes.
+    """
+    pipeline = progress.state.pipeline
+    progress.cursor_of(entry.at)
+    if isinstance(entry, Exclude):
+        without.excluded(_root(progress), entry.rows, fill=entry.fill)
+        return entry
+    asked: Any = steers if isinstance(pipeline, Node) else stream_steers
+    asked.weights_for(pipeline, asked.mixture_number(pipeline, entry.mixture), entry.weights)
+    return structs.replace(entry, position=_slot(progress, entry.at))

@@ -180,6 +180,13 @@ class Mix(OrderNode):
         starts = [entry[0] for entry in self.arguments(position)["schedule"]]
         return free_from(starts, position, lanes=self.lanes)
 
+    @property
+    def in_force(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The positions from which on weights hold, and these: of the schedule up to the first cut."""
+        first = self.cuts[0][0] if self.cuts else None
+        declared = (entry for entry in self.schedule if first is None or entry[0] < first)
+        return (*declared, *self.cuts)
+
     def steered(self, weights: tuple[int, ...], position: int) -> Mix:
         """Return the mixture with other weights from a position on, and the same records before it.
 

@@ -6,19 +6,20 @@ whose rows are the same in every epoch (`epoch(e)`, `shuffle(fixed=True)` over i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.graph import nodes_of, with_children
 from seekable.nodes.mix import Mix, schedule_of
 from seekable.nodes.node import InnerNode, Node
+from seekable.state.journal import steers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.state.journal import Journal, Steer
 
-__all__ = ["changed", "mixture_number", "steered", "weights_before", "weights_for"]
+__all__ = ["Named", "changed", "chosen", "mixture_number", "steered", "weights_before", "weights_for"]
 
 
 def mixture_number(root: Node, mixture: int | str | None) -> int:
@@ -44,12 +45,33 @@ def mixture_number(root: Node, mixture: int | str | None) -> int:
     found = _named_mixtures(root)
     if not found:
         raise InvalidArgument(_no_mixture(root))
+    return chosen([Named(names, mix.names, len(mix.parts)) for mix, names in found], mixture)
+
+
+class Named(NamedTuple):
+    """What a user may call a mixture by, and what it mixes."""
+
+    names: Sequence[str]
+    """The names of its places in other mixtures; none for one that stands in no other one."""
+    parts: tuple[str, ...] | None
+    """The names of what is mixed."""
+    size: int
+    """The number of these."""
+
+
+def chosen(found: Sequence[Named], mixture: int | str | None) -> int:
+    """Return the number of the mixture that is meant, among at least one.
+
+    Raises:
+        InvalidArgument: several are there and ``mixture`` is None, or none has this name or number.
+        WrongType: ``mixture`` is neither.
+    """
     if mixture is None:
         if len(found) > 1:
             raise InvalidArgument(f"there are {len(found)} mixtures to steer: say {_choices(found)}")
         return 0
     if isinstance(mixture, str):
-        numbers = [number for number, (_, names) in enumerate(found) if mixture in names]
+        numbers = [number for number, each in enumerate(found) if mixture in each.names]
     elif isinstance(mixture, bool) or not isinstance(mixture, int):
         raise WrongType(f"mixture must be the name or the number of a mixture (got {mixture!r})")
     else:
@@ -90,7 +112,7 @@ def weights_for(root: Node, number: int, weights: Any) -> tuple[int, ...]:
 def weights_before(root: Node, journal: Journal, entry: Steer) -> tuple[int, ...] | None:
     """Return the weights of a mixture that hold before an entry; None where a schedule decides them."""
     mix = _endless_mixtures(root)[entry.mixture]
-    before = [each for each in journal if each.mixture == entry.mixture and each.at <= entry.at]
+    before = [each for each in steers(journal) if each.mixture == entry.mixture and each.at <= entry.at]
     if before:
         return before[-1].weights
     return mix.schedule[0][1] if len(mix.schedule) == 1 else None
@@ -119,8 +141,8 @@ def steered(root: Node, number: int, weights: tuple[int, ...], position: int) ->
 
 
 def changed(root: Node, journal: Journal) -> Node:
-    """Return a pipeline with the entries of a journal that have positions: those that have begun."""
-    for entry in journal:
+    """Return a pipeline with the weights of those entries of a journal that have begun: with positions."""
+    for entry in steers(journal):
         if entry.position is not None:
             root = steered(root, entry.mixture, entry.weights, entry.position)
     return root
@@ -171,11 +193,11 @@ def _unsteady(root: Node, name: str) -> Iterator[tuple[Node, str]]:
             pending.append((node.children[slot], below))
 
 
-def _choices(found: Sequence[tuple[Mix, Sequence[str]]]) -> str:
+def _choices(found: Sequence[Named]) -> str:
     texts = []
-    for number, (mix, names) in enumerate(found):
-        parts = ", ".join(map(repr, mix.names)) if mix.names else f"{len(mix.parts)} datasets"
-        texts.append(f"mixture={(names[0] if names else number)!r} (of {parts})")
+    for number, each in enumerate(found):
+        parts = ", ".join(map(repr, each.parts)) if each.parts else f"{each.size} parts"
+        texts.append(f"mixture={(each.names[0] if each.names else number)!r} (of {parts})")
     return " or ".join(texts)
 
 

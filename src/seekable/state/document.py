@@ -45,7 +45,7 @@ from msgspec import structs
 from seekable._typing import Value
 from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import canonical_json
-from seekable.state.journal import Journal, check_same_journal, journal_document, parse_journal
+from seekable.state.journal import Journal, check_same_journal, in_brief, journal_document, parse_journal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,6 +185,8 @@ def check_of(document: Mapping[str, Any]) -> str:
         # A checkpoint of the first schema may have a journal of its own, which is not part of the state.
         known = _CHECKED if document.get("seekable") == SCHEMA else _CHECKED | {"journal"}
         checked = {key: value for key, value in document.items() if key in known}
+        if "journal" in checked:
+            checked["journal"] = in_brief(checked["journal"])
         return xxhash.xxh3_64_hexdigest(canonical_json(checked))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"a state holds nothing but JSON: {error}"

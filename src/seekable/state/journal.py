@@ -4,33 +4,49 @@ A journal is a tuple of entries, ordered by their steps. A run with one consists
 step is made by the pipeline to which all entries up to that step are applied. In a state it is a list of
 objects:
 
-    [{"at": 1000, "steer": [9, 1], "mixture": 0, "position": 32000}, {"at": 4000, "steer": [1, 1], ...}]
+    [{"at": 1000, "steer": [9, 1], "mixture": 0, "position": 32000},
+     {"at": 4000, "exclude": {"rows": 2, "files": [...]}, "fill": "replace"}]
 
 ``position`` is that of the step's first record, from which the weights count. It is fixed when the step
 comes, because only then it is known: a batch size may change before.
+
+In a folder of states a long list of rows is a file of its own, and the entry has ``{"rows": 50000, "digest":
+"xxh3:..."}`` instead. The ``check`` of a state is the same with either.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from msgspec import structs
+
+from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import CorruptState, StateMismatch
+from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from seekable.state import excluded_rows
+else:
+    excluded_rows = lazy("seekable.state.excluded_rows")
+
 __all__ = [
     "Entry",
+    "Exclude",
     "Journal",
     "Steer",
     "added",
     "check_same_journal",
     "described_upto",
+    "exclusions",
+    "in_brief",
     "joined",
     "journal_document",
     "parse_journal",
     "placed",
+    "steers",
     "unplaced",
     "without_steers",
 ]
@@ -39,8 +55,7 @@ _MOST = 1 << 63
 """Steps and positions are int64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steer:
+class Steer(Value, frozen=True):
     """Other weights of a mixture, from a step on.
 
     Example:
@@ -60,6 +75,11 @@ class Steer:
 
     position: int | None = None
     """The position, or the slot of a stream, at which the step begins; None until it has come."""
+
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """What there is one of: the weights of a mixture at a step."""
+        return (self.at, "steer", f"{self.mixture:09d}")
 
     @property
     def change(self) -> tuple[Any, ...]:
@@ -99,7 +119,67 @@ class Steer:
         return f"steer(at={self.at}, weights={list(self.weights)}, mixture={self.mixture})"
 
 
-Entry = Steer
+class Exclude(Value, frozen=True):
+    """Rows that are left out from a step on.
+
+    Example:
+        >>> import numpy as np
+        >>> from seekable.state.excluded_rows import ExcludedFile, ExcludedRows
+        >>> rows = ExcludedRows.of([(ExcludedFile("a.jsonl", "xxh3:1"), np.array([7, 3]))])
+        >>> Exclude.parse(Exclude(1000, rows).document()) == Exclude(1000, rows)
+        True
+    """
+
+    at: int
+    """The first step without the rows."""
+
+    rows: excluded_rows.ExcludedRows
+    """The rows, by file."""
+
+    fill: Literal["replace", "hole"] = "replace"
+    """What comes in their places: other rows, or holes."""
+
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """What there is one of: one list of rows at a step."""
+        return (self.at, "exclude", f"{self.fill} {self.rows.digest}")
+
+    @property
+    def change(self) -> tuple[Any, ...]:
+        """What the entry changes and when."""
+        return self.place
+
+    def document(self) -> dict[str, Any]:
+        """Return a new JSON-safe dict."""
+        return {"at": self.at, "exclude": self.rows.document(), "fill": self.fill}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Exclude:
+        """Return the entry of a document.
+
+        Raises:
+            CorruptState: it is not what ``document`` returned, or has the digest of rows and not the rows.
+        """
+        fill, listed = document.get("fill"), document.get("exclude")
+        if fill not in ("replace", "hole"):
+            message = f"an entry of a journal has 'replace' or 'hole' as its 'fill' (got {fill!r:.100})"
+            raise CorruptState(message)
+        if isinstance(listed, dict) and "digest" in listed:
+            message = (
+                f"the rows that the journal leaves out lie in a file beside the state, and here is their "
+                f"digest alone ({listed['digest']!r:.60}): load the folder, sk.load_state(folder, loader)"
+            )
+            raise CorruptState(message)
+        rows = excluded_rows.ExcludedRows.from_document(listed)
+        return cls(_step_of(document), rows, cast("Literal['replace', 'hole']", fill))
+
+    def __str__(self) -> str:
+        """Return what was changed from which step on."""
+        fill = "" if self.fill == "replace" else f", fill={self.fill!r}"
+        return f"exclude({len(self.rows)} rows of {len(self.rows.files)} files, at={self.at}{fill})"
+
+
+Entry = Steer | Exclude
 """A change of a run."""
 
 Journal = tuple[Entry, ...]
@@ -107,32 +187,42 @@ Journal = tuple[Entry, ...]
 
 
 def added(journal: Sequence[Entry], *entries: Entry) -> Journal:
-    """Return a journal with more entries; equal ones are one, and the last one of a mixture at a step counts.
+    """Return a journal with more entries; equal ones are one, and of a mixture's at one step the last counts.
 
     Example:
         >>> journal = added((), Steer(9, (1, 1)), Steer(5, (1, 0)))
         >>> [entry.at for entry in added(journal, Steer(5, (0, 1)), Steer(9, (1, 1)))]
         [5, 9]
     """
-    kept = {(entry.at, entry.mixture): entry for entry in (*journal, *entries)}
+    kept = {entry.place: entry for entry in (*journal, *entries)}
     return tuple(kept[key] for key in sorted(kept))
 
 
-def placed(journal: Journal, position_of: Callable[[int], int], *, before: int) -> Journal:
-    """Return a journal in which the entries of the steps before ``before`` have positions.
+def steers(journal: Journal) -> tuple[Steer, ...]:
+    """Return the entries with weights."""
+    return tuple(entry for entry in journal if isinstance(entry, Steer))
+
+
+def exclusions(journal: Journal) -> tuple[Exclude, ...]:
+    """Return the entries with rows that are left out."""
+    return tuple(entry for entry in journal if isinstance(entry, Exclude))
+
+
+def placed(journal: Journal, position_of: Callable[[int], int], *, before: int | None = None) -> Journal:
+    """Return a journal in which the entries of the steps before ``before``, or all, have positions.
 
     Args:
         journal: the entries; a position that is there stays.
         position_of: returns the position at which a step begins.
-        before: the step.
+        before: the step; None for all entries.
 
     Example:
         >>> placed((Steer(5, (1, 0)), Steer(9, (1, 1))), lambda step: 32 * step, before=9)[0].position
         160
     """
     return tuple(
-        replace(entry, position=position_of(entry.at))
-        if entry.at < before and entry.position is None
+        structs.replace(entry, position=position_of(entry.at))
+        if isinstance(entry, Steer) and entry.position is None and (before is None or entry.at < before)
         else entry
         for entry in journal
     )
@@ -140,7 +230,10 @@ def placed(journal: Journal, position_of: Callable[[int], int], *, before: int) 
 
 def unplaced(journal: Journal, step: int) -> Journal:
     """Return a journal whose entries from a step on, which has not come, have no positions."""
-    return tuple(replace(entry, position=None) if entry.at >= step else entry for entry in journal)
+    return tuple(
+        structs.replace(entry, position=None) if isinstance(entry, Steer) and entry.at >= step else entry
+        for entry in journal
+    )
 
 
 def joined(own: Journal, saved: Journal, step: int) -> Journal:
@@ -164,13 +257,13 @@ def joined(own: Journal, saved: Journal, step: int) -> Journal:
     """
     past = {entry.change: entry for entry in saved if entry.at < step}
     own_past = {entry.change: entry for entry in own if entry.at < step}
-    wrong = [str(entry) for change, entry in own_past.items() if not _same_place(entry, past.get(change))]
+    wrong = [str(entry) for change, entry in own_past.items() if change not in past]
     lacking = [str(entry) for change, entry in past.items() if own_past and change not in own_past]
     if wrong or lacking:
         raise StateMismatch(_differ(wrong, lacking, step))
-    coming = {(entry.at, entry.mixture): entry for entry in saved if entry.at >= step}
+    coming = {entry.place: entry for entry in saved if entry.at >= step}
     for entry in own:
-        other = coming.get((entry.at, entry.mixture), entry)
+        other = coming.get(entry.place, entry)
         if entry.at >= step and entry.change != other.change:
             message = (
                 f"the loader has {entry} in its journal, and the state has {other}: make the loader with one "
@@ -187,12 +280,12 @@ def described_upto(position: int, journal: Journal) -> int | None:
     A run that was steered may have come further in a mixture below another one than its plain pipeline says.
     So all of a schedule counts there, and None is returned.
     """
-    return position if all(entry.position is None for entry in journal) else None
+    return position if all(entry.position is None for entry in steers(journal)) else None
 
 
 def without_steers(journal: Journal) -> str:
     """Return the line of the log for a run that goes on by rows, where steers do not hold any more."""
-    texts = ", ".join(map(str, journal))
+    texts = ", ".join(map(str, steers(journal)))
     return f"resume: the weights are those of the new pipeline: {texts} of the state's journal are left out"
 
 
@@ -218,6 +311,25 @@ def journal_document(journal: Journal) -> list[dict[str, Any]]:
     return [entry.document() for entry in journal]
 
 
+def in_brief(document: Any, *, most: int = 0) -> Any:
+    """Return a journal, as JSON has it, with digests in the place of long lists of rows.
+
+    Args:
+        document: the journal.
+        most: the most rows that stay in an entry.
+    """
+    if not isinstance(document, list):
+        return document
+    brief = []
+    for entry in document:
+        listed = entry.get("exclude") if isinstance(entry, dict) else None
+        if isinstance(listed, dict) and "files" in listed and listed.get("rows", 0) > most:
+            brief.append({**entry, "exclude": {"rows": listed["rows"], "digest": fingerprint_of(listed)}})
+        else:
+            brief.append(entry)
+    return brief
+
+
 def parse_journal(document: Any) -> Journal:
     """Return the journal of a document.
 
@@ -235,10 +347,12 @@ def parse_journal(document: Any) -> Journal:
 
 
 def _parsed(document: Mapping[str, Any]) -> Entry:
+    if "exclude" in document:
+        return Exclude.parse(document)
     if "steer" not in document:
         message = (
-            f"an entry of a journal has 'at' and 'steer' (got {document!r:.100}): it was written by a newer "
-            f"seekable, or by another program"
+            f"an entry of a journal has 'at', and 'steer' or 'exclude' (got {document!r:.100}): it was "
+            f"written by a newer seekable, or by another program"
         )
         raise CorruptState(message)
     return Steer.parse(document)
@@ -254,11 +368,6 @@ def _step_of(document: Mapping[str, Any]) -> int:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
-
-
-def _same_place(own: Entry, saved: Entry | None) -> bool:
-    """Return True if an entry is that of a state, and does not say another position."""
-    return saved is not None and own.position in (None, saved.position)
 
 
 def _differ(wrong: Sequence[str], lacking: Sequence[str], step: int) -> str:

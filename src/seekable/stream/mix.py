@@ -96,6 +96,8 @@ class MixItems(SeveralInputs, InputItems):
         """Return the least number of epochs of the parts that are still drawn, or will be."""
         begun, ended = self._begun(lane.state.get("draw", 0)), lane.state.get("ended", ())
         weights = [column[begun:] for column in self._columns]
+        if steered := lane.state.get("steered"):
+            weights = [(weight,) for weight in steered[1:]]
         drawn = (i for i, column in enumerate(weights) if any(column) and i not in ended)
         return min((lane.inputs[i].epochs for i in drawn), default=0)
 
@@ -103,37 +105,46 @@ class MixItems(SeveralInputs, InputItems):
         """Return the indices of the parts that are drawn next; None if all parts have ended.
 
         Args:
-            state: names the parts that have ended, and the draw of the last end.
+            state: names the parts that have ended, and the weights of a run that was steered, with the draw
+                of the last of these changes.
             lane: the index of the lane.
             draw: the first draw.
             count: the number of draws.
         """
         ended = frozenset(state.get("ended", ()))
         since = state.get("since", 0)
-        mixture = self._mixture(ended, since)
+        mixture = self._mixture(ended, since, tuple(state.get("steered", ())))
         if mixture is None:
             return None
         draws = np.arange(draw - since, draw - since + count, dtype=np.int64)
         labels, _ = mixture.route(draws * self.lanes + lane)
         return labels
 
-    def _mixture(self, ended: frozenset[int], since: int) -> Mixture | None:
-        """Return the order of the parts that have not ended, from draw ``since`` on."""
-        if (ended, since) not in self._mixtures:
+    def _mixture(self, ended: frozenset[int], since: int, steered: tuple[int, ...] = ()) -> Mixture | None:
+        """Return the order of the parts that have not ended, from draw ``since`` on.
+
+        Args:
+            ended: the parts that have ended.
+            since: the draw of the last end or change.
+            steered: the number of changes of a run that was steered, then its weights; empty without one.
+        """
+        place = (ended, since, steered)
+        if place not in self._mixtures:
+            schedule = ((0, steered[1:]),) if steered else self.schedule
             left = [
                 (start, tuple(0 if i in ended else weight for i, weight in enumerate(weights)))
-                for start, weights in self.schedule
+                for start, weights in schedule
             ]
-            begun = self._begun(since)
+            begun = 0 if steered else self._begun(since)
             left = [(0, left[begun][1]), *((start - since, weights) for start, weights in left[begun + 1 :])]
             there = [(start * self.lanes, weights) for start, weights in left if any(weights)]
-            key = derive(_KIND, self.seed, len(ended))
-            self._mixtures[ended, since] = (
+            key = derive(_KIND, self.seed, len(ended), *steered[:1])
+            self._mixtures[place] = (
                 Mixture(((0, there[0][1]), *there[1:]), key=key, length=None, lanes=self.lanes)
                 if there
                 else None
             )
-        return self._mixtures[ended, since]
+        return self._mixtures[place]
 
     def _begun(self, draw: int) -> int:
         """Return the index of the schedule's entry that holds at a draw."""
@@ -153,7 +164,7 @@ class MixItems(SeveralInputs, InputItems):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached
-    def _mixtures(self) -> dict[tuple[frozenset[int], int], Mixture | None]:
+    def _mixtures(self) -> dict[tuple[frozenset[int], int, tuple[int, ...]], Mixture | None]:
         return {}
 
 

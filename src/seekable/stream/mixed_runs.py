@@ -48,7 +48,8 @@ class _Draws:
 
     def __init__(self, stop: _Stop, lane: Lane) -> None:
         self._stop = stop
-        self._begun = {name: lane.state[name] for name in ("ended", "since") if name in lane.state}
+        kept = ("ended", "since", "steered")
+        self._begun = {name: lane.state[name] for name in kept if name in lane.state}
         self._ends: list[tuple[int, int]] = []
         """The parts that have ended since, each with the number of draws before its end."""
         self.count: int = lane.state.get("draw", 0)
@@ -88,7 +89,7 @@ class _Draws:
         if not ends:
             return values | self._begun
         ended = [*self._begun.get("ended", ()), *(label for _, label in ends)]
-        return {**values, "ended": ended, "since": ends[-1][0]}
+        return {**values, **self._begun, "ended": ended, "since": ends[-1][0]}
 
     def ended(self, behind: int) -> list[int]:
         """Return the parts whose ends were seen here when so many draws were not made yet."""

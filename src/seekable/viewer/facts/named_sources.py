@@ -196,6 +196,8 @@ def _counts(node: Node, positions: Int64s) -> Int64s:  # noqa: PLR0911 - a case 
 
 def _counts_of_mix(node: Mix, positions: Int64s) -> Int64s:
     """Return counts in closed form up to the last edge of a block, and count the rest one by one."""
+    if node.cuts:
+        return _counts_of_cut_mix(node, positions)
     epochs, rows = np.divmod(positions, node.size) if node.size else (np.zeros_like(positions), positions)
     laid = segments(node.schedule, lanes=node.lanes)
     starts = np.array([segment.start for segment in laid], dtype=np.int64)
@@ -214,6 +216,17 @@ def _counts_of_mix(node: Mix, positions: Int64s) -> Int64s:
     whole = epochs * (node.size or 0) + draws * node.lanes
     total: Int64s = np.concatenate(parts, axis=1) + _between(node, whole, positions)
     return total
+
+
+def _counts_of_cut_mix(node: Mix, positions: Int64s) -> Int64s:
+    """Return the counts of a mixture of a run that was steered, where lanes have drawn different numbers."""
+    if any(_width(part) > 1 for part in node.parts):
+        return _between(node, np.zeros_like(positions), positions)
+    drawn = [
+        [sum(node.drawn_by_lanes(slot, position)[1]) for slot in range(len(node.parts))]
+        for position in positions.tolist()
+    ]
+    return np.array(drawn, dtype=np.int64)
 
 
 def _counts_of_concat(node: Concat, positions: Int64s) -> Int64s:

@@ -16,6 +16,7 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.formats.tables.tables import TableSource
 from seekable.loader.positioned import position_of, regular_step, sizes_of
+from seekable.loader.steerable import made_by
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.files.byte_source import FileSource
@@ -107,11 +108,11 @@ def schedule(loader: Loader) -> Schedule:
         >>> found.steps, found.shares.tolist()
         ((0, 10), [[0.9, 0.1], [0.5, 0.5]])
     """
-    mix, each = _mix(node_of(loader.dataset))
-    starts = [start for start, _ in mix.schedule]
+    mix, each = _mix(made_by(loader))
+    starts = [start for start, _ in mix.in_force]
     names = mix.names or tuple(map(str, range(len(mix.parts))))
     positions = tuple(-(-start // each) for start in starts)
-    weights = tuple(weights for _, weights in mix.schedule)
+    weights = tuple(weights for _, weights in mix.in_force)
     steps = tuple(regular_step(loader, position) for position in positions)
     return Schedule(names, sizes_of(loader), positions, steps, weights)
 
@@ -126,7 +127,6 @@ def _mix(node: Node) -> tuple[Mix, int]:
             raise InvalidArgument(
                 f"{node.expression()} is neither a mixture nor a map or an endless batch of one, so it "
                 f"has no weights"
-                f"weights"
             )
         each *= grouped or 1
         (node,) = node.children
@@ -206,7 +206,7 @@ def mixture(
     if unit not in ("records", "bytes", "tokens"):
         message = f"unit must be 'records', 'bytes' or 'tokens' (got {unit!r})"
         raise InvalidArgument(message)
-    node = node_of(loader.dataset)
+    node = made_by(loader)
     names = source_names(node)
     steps = np.array([start + (stop - start) * i // max(1, intervals) for i in range(intervals + 1)])
     positions = np.array([position_of(loader, step) for step in steps.tolist()], dtype=np.int64)
@@ -263,9 +263,9 @@ def _planned(node: Node, positions: Float64s) -> Float64s:
 
 def _share(node: Mix, slot: int, positions: Float64s) -> Float64s:
     """Return how many records of a part the weights, in force one after the other, give to positions."""
-    starts = np.array([start for start, _ in node.schedule], dtype=np.float64)
+    starts = np.array([start for start, _ in node.in_force], dtype=np.float64)
     ends = np.append(starts[1:], np.inf)
-    shares = np.array([weights[slot] / sum(weights) for _, weights in node.schedule])
+    shares = np.array([weights[slot] / sum(weights) for _, weights in node.in_force])
     inside = np.clip(positions[:, None], starts, ends) - starts
     share: Float64s = inside @ shares
     return share

@@ -8,11 +8,13 @@ import numpy as np
 
 from seekable.errors import SeekableError
 from seekable.loader.checkpoint_files import whole_description
+from seekable.nodes.steer import changed
 from seekable.resume.from_description import described_sources, rebuild, rebuild_loosely
 from seekable.resume.report import report_saved
 from seekable.state.descriptions import PipelineDescription, difference
 from seekable.state.document import RunState, StreamState
-from seekable.viewer.facts.json_documents import json_safe
+from seekable.state.journal import Exclude, in_brief, journal_document
+from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.facts.named_sources import source_counts, source_names
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.nodes.node import Node
+    from seekable.state.journal import Entry, Journal
 
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""
@@ -83,7 +86,38 @@ def state_document(path: str, saved: Saved, generations: list[Generation]) -> di
         "generations": list(map(generation_document, generations)),
         "sources": _sources(saved),
         **_progress_of(saved),
+        **_journal(saved),
     }
+
+
+def _journal(saved: Saved) -> dict[str, Any]:
+    """Return what was changed in the run, if anything was."""
+    journal = saved.state.journal if saved.state else ()
+    return {"journal": journal_facts(journal)} if journal else {}
+
+
+def journal_facts(journal: Journal) -> list[dict[str, Any]]:
+    """Return the entries of a journal, JSON-safe, each with a line that says it in words.
+
+    Example:
+        >>> from seekable.state.journal import Steer
+        >>> journal_facts((Steer(1000, (9, 1), position=32000),))[0]["text"]
+        'mixture 0 has the weights 9 : 1, from position 32,000 on'
+    """
+    return [
+        {**brief, "text": _entry_in_words(entry)}
+        for entry, brief in zip(journal, in_brief(journal_document(journal)), strict=True)
+    ]
+
+
+def _entry_in_words(entry: Entry) -> str:
+    if isinstance(entry, Exclude):
+        places = "holes are in their places" if entry.fill == "hole" else "others come in their places"
+        files = in_words(len(entry.rows.files), "file")
+        return f"{in_words(len(entry.rows), 'row')} of {files} left out, {places}"
+    weights = " : ".join(map(str, entry.weights))
+    since = "" if entry.position is None else f", from position {entry.position:,} on"
+    return f"mixture {entry.mixture} has the weights {weights}{since}"
 
 
 def generation_document(generation: Generation) -> dict[str, Any]:
@@ -133,7 +167,7 @@ def _delivered(saved: Saved) -> dict[str, Any]:
     if not isinstance(saved.state, RunState):
         return {}
     try:
-        node = _rebuilt(whole_description(saved))
+        node = changed(_rebuilt(whole_description(saved)), saved.state.journal)
     except SeekableError:
         return {}
     names, position = source_names(node), saved.state.position

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from seekable.errors import DataNotFound, KeyNotFound
+from seekable.loader.steerable import entries_at, made_by
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
 from seekable.nodes.node import node_of
@@ -27,6 +28,7 @@ from seekable.viewer.facts.odd import MEASURES, Oddness, odd, usual
 from seekable.viewer.facts.pipelines import step_document
 from seekable.viewer.facts.reading import COMPUTED, read_sample
 from seekable.viewer.facts.run_mixture import mixture
+from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_counts import text_of
 from seekable.viewer.opened import after_end, coming_document, position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
@@ -73,7 +75,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         return Redirect(f"p/{asked.name}/replay/{number}")
     rank = asked.optional("rank", most=found.loader.world_size - 1)
     plan = found.loader.plan(step=number, rank=rank)
-    node = node_of(found.loader.dataset)
+    node = made_by(found.loader, number)
     positions = np.array([record.position for record in plan.records], dtype=np.int64)
     owners = sources_of(node, positions).tolist() if positions.size else []
     document = {
@@ -86,6 +88,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "after_end": after_end(found, number),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
         "loss": _loss(opened.logs.get(asked.name), number),
+        **({"journal": journal_facts(entries)} if (entries := entries_at(found.loader, number)) else {}),
     }
     by, header = asked.choice("by", ("position", "rank", "length", "odd")), list(_HEADER)
     more: dict[str, Any] = {"job": None, "by": by, **_totals(plan)}
@@ -110,7 +113,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
 
 def _facts(loader: Loader, plan: StepPlan, positions: Int64s) -> dict[str, Any]:
     """Return the records and the files of a step, and the requests where the data is in a store."""
-    requests = requests_of(node_of(loader.dataset), positions.tolist())
+    requests = requests_of(made_by(loader, plan.step), positions.tolist())
     return {**step_document(plan), **({} if requests is None else {"requests": requests})}
 
 
@@ -298,9 +301,7 @@ def records_of(opened: Opened, name: str) -> Node:
     Raises:
         DataNotFound: the files of a source are not on this machine.
     """
-    return opened.kept.get(
-        ("as in files", name), lambda: as_in_files(node_of(opened.pipeline(name).loader.dataset))
-    )
+    return opened.kept.get(("as in files", name), lambda: as_in_files(made_by(opened.pipeline(name).loader)))
 
 
 def _add_texts(opened: Opened, rows: list[dict[str, Any]]) -> None:
@@ -325,7 +326,7 @@ def _text_of(record: Any, key: str | None) -> Any:
 def position(opened: Opened, asked: Asked) -> Page:
     """Return one position of a pipeline, with its neighbours."""
     pipeline, number = opened.pipeline(asked.name), int(asked.path["position"])
-    node = node_of(pipeline.loader.dataset)
+    node = made_by(pipeline.loader)
     start = max(0, number - _NEIGHBOURS)
     positions = np.arange(start, number + _NEIGHBOURS + 1)
     names = source_names(node)
