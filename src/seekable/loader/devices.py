@@ -8,10 +8,11 @@ when the loop has it, so that states know nothing of devices.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
+from msgspec import structs
 
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument, WrongType
@@ -83,7 +84,7 @@ def sent_to(way: Way, batches: Iterator[MadeBatch]) -> Iterator[MadeBatch]:
     """Yield batches whose values were sent to a device, for `OnDevice`; when this is closed, close them."""
     try:
         for batch in batches:
-            yield replace(batch, value=way.send(batch.value))
+            yield structs.replace(batch, value=way.send(batch.value))
     finally:
         close = getattr(batches, "close", None)
         if close is not None:
@@ -110,7 +111,7 @@ class OnDevice:
     def __next__(self) -> MadeBatch:
         if self._here is None:
             self._here = next(self._sent)
-        batch = replace(self._here, value=self._way.take(self._here.value))
+        batch = structs.replace(self._here, value=self._way.take(self._here.value))
         self._here = None
         return batch
 
