@@ -15,6 +15,7 @@ import ray.train
 from ray.train import Checkpoint, FailureConfig, RunConfig, collective
 from ray.train.v2.api.config import ScalingConfig
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+from tests.loader.streams.token_streams import stream_of
 
 import seekable as sk
 from seekable.integrations.ray import check_world_sizes, loader, report, restore
@@ -39,7 +40,11 @@ def pipeline(kind: str) -> Any:
     numbers = sk.from_sequence(range(40)).shuffle(seed=1)
     if kind == "dataset":
         return numbers.repeat(2)
-    return numbers.stream(lanes=4).shuffle(buffer=3, seed=2)
+    return stream_of(lanes=4).map(tokens)
+
+
+def tokens(sequence: dict[str, Any]) -> list[int]:
+    return [int(token) for token in sequence["tokens"]]
 
 
 def fit(train: Callable[..., Any], folder: Path, workers: int, *, failures: int = 0, **config: Any) -> Any:
@@ -176,6 +181,12 @@ def test_what_could_not_go_on_is_refused(tmp_path: Path) -> None:
 def test_outside_of_ray_train_a_loader_is_one_rank() -> None:
     batches = loader(pipeline("dataset"), global_batch_size=BATCH, collate=list)
     assert (batches.rank, batches.world_size) == (0, 1)
+
+
+def test_a_stream_without_a_state_is_refused_before_the_first_batch() -> None:
+    forward = sk.from_iterable(lambda: iter(range(5)), version=1)
+    with pytest.raises(sk.errors.NotResumable, match="replay=True"):
+        loader(forward, global_batch_size=BATCH)
 
 
 def test_outside_of_ray_train_nothing_is_reported() -> None:

@@ -20,7 +20,7 @@ SIZE, BATCH = 50, 12
 
 
 def data() -> sk.Dataset:
-    return sk.from_sequence(range(SIZE), version=1).shuffle(seed=3).filter(is_kept)
+    return sk.from_sequence(range(SIZE), version=1).filter(is_kept).shuffle(seed=3)
 
 
 def is_kept(number: int) -> bool:

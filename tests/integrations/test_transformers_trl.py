@@ -50,7 +50,7 @@ def tokenizer() -> Any:
 
 def train(folder: Path, steps: int, data: Any, *, resume: bool = False, **given: Any) -> list[list[int]]:
     """Train a tiny model, and return what it was given."""
-    shape = {"n_layer": 1, "n_embd": 8, "n_head": 1, "n_positions": 16, "vocab_size": 64}
+    shape: dict[str, Any] = {"n_layer": 1, "n_embd": 8, "n_head": 1, "n_positions": 16, "vocab_size": 64}
     arguments = trl.SFTConfig(
         str(folder),
         per_device_train_batch_size=BATCH,

@@ -50,9 +50,9 @@ def test_the_shares_of_all_ranks_make_the_state_of_one(count: int) -> None:
         assert put_together(shares_of([*loaders, *loaders]), count) == found
 
 
-def test_a_state_loads_on_any_number_of_ranks_at_every_cut() -> None:
+def test_a_state_loads_on_any_number_of_ranks() -> None:
     wanted = expected_tokens(STEPS)
-    for count, cut in zip(itertools.cycle([1, 2, 3, 4]), range(STEPS), strict=False):
+    for count, cut in zip([1, 2, 3, 4], [0, 2, 5, STEPS - 1], strict=True):
         state = {"state": json.dumps(put_together(shares_of(ranks(4, cut)), 4).document())}
         shares = [stream_loader(rank, count, steps=STEPS, prefetch=0) for rank in range(count)]
         for each in shares:
@@ -70,11 +70,10 @@ def missing() -> Iterator[tuple[list[dict[str, Any]], int, str]]:
     yield [two[0], {"rank": 1, "of": 2, "error": "it is wet"}], 2, "rank 1 of 2 has no state: it is wet"
 
 
-@pytest.mark.parametrize("case", range(6))
-def test_what_makes_no_state_is_named(case: int) -> None:
-    shares, count, message = [*missing()][case]
-    with pytest.raises(NotResumable, match=message):
-        put_together(shares, count)
+def test_what_makes_no_state_is_named() -> None:
+    for shares, count, message in missing():
+        with pytest.raises(NotResumable, match=message):
+            put_together(shares, count)
 
 
 def test_without_torch_the_first_iter_says_how_ranks_come_together() -> None:
