@@ -16,6 +16,9 @@ from seekable.integrations.torch import BatchSampler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# torchdata's StatefulDataLoader calls it.
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")
+
 SIZE, BATCH = 50, 12
 
 
