@@ -43,9 +43,8 @@ def tokenizer() -> Any:
     tokenizers = pytest.importorskip("tokenizers")
     words = {f"w{number}": number for number in range(62)} | {"<unk>": 62, "<eos>": 63}
     model = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=model, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
-    )
+    kind: Any = transformers.PreTrainedTokenizerFast
+    return kind(tokenizer_object=model, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>")
 
 
 def train(folder: Path, steps: int, data: Any, *, resume: bool = False, **given: Any) -> list[list[int]]:
