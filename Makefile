@@ -25,7 +25,8 @@ polars := polars==2.1.0
 duckdb := duckdb==2.0.0
 kaldi-native-io := kaldi_native_io==1.23.0
 wids := wids==0.1.11
-PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io wids
+zephon := zephon==0.2.0
+PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io wids zephon
 # What the others' requirements exclude gets an environment of its own inside that one.
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76

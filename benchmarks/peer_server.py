@@ -104,6 +104,10 @@ class Jobs:
             records += len(batch["id"])
         return {"first": first, "seconds": time.perf_counter() - began, "records": records}
 
+    def asked(self, call: str, **arguments: Any) -> Any:
+        """Return what a method of the opponent returns, which measures itself."""
+        return getattr(self._opponent, call)(**arguments)
+
     def ids(self) -> list[int] | None:
         """Return the ids of an epoch in their order, unless it has none."""
         if not hasattr(self._opponent, "epoch"):

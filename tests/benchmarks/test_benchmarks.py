@@ -26,6 +26,7 @@ from benchmarks import (
     formats,
     index,
     kaldi,
+    lanes,
     layers,
     loaders,
     opening,
@@ -286,6 +287,38 @@ def test_loaders_that_are_not_there_are_named(tiny: data.Data) -> None:
         "streaming",
         "litdata",
     ]
+
+
+def test_lanes_are_measured_against_what_replays(tiny: data.Data) -> None:
+    replays = {"zephon": subprocess_peer.Library("Replays 0", "tests.benchmarks.replays")}
+    rows = list(lanes.rows(tiny, replays))
+    assert all(row.value > 0 and row.ok is not None for row in rows)
+    # A run, and for each chunk size a state and a restart, for two sizes of files; then the rest.
+    assert len(rows) == 2 * (1 + 2 * 3) + 1 + 3
+    assert sum("1 go on wrong" in row.against for row in rows) == 2
+    (ranks,) = (row for row in rows if row.unit == "%")
+    assert ranks.value == 100
+    assert ranks.against.endswith(", chunks of 256: 126 of 130")
+
+
+def test_lanes_without_the_other_library_are_untold(tiny: data.Data) -> None:
+    absent = {"zephon": subprocess_peer.Library("Absent 1.0", "tests.benchmarks.absent")}
+    rows = list(lanes.rows(tiny, absent))
+    assert all(row.value > 0 for row in rows)
+    assert [row.name for row in rows if row.ok is not None] == [
+        "2 sources mixed, larger files: any document by its number"
+    ]
+    assert importlib.util.find_spec(lanes.LIBRARIES["zephon"].module)
+
+
+def test_documents_are_the_same_in_small_and_in_larger_files(tiny: data.Data) -> None:
+    folder = Path(lanes.documents(tiny))
+    for name in ("a", "b"):
+        small, larger = (sk.open(folder / shards / name) for shards in ("small", "larger"))
+        assert list(small) == list(larger)
+        assert len(list((folder / "small" / name).iterdir())) > len(
+            list((folder / "larger" / name).iterdir())
+        )
 
 
 def test_bare_processes_do_all_records_once_between_them(tiny: data.Data, tmp_path: Path) -> None:
