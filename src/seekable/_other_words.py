@@ -59,6 +59,7 @@ LOADER = {
     "buffer_size": "ds.shuffle(seed=0), which needs no buffer; or ds.stream().shuffle(buffer=9, seed=0)",
     "shuffle_buffer": "ds.shuffle(seed=0), which needs no buffer; or ds.stream().shuffle(buffer=9, seed=0)",
     "micro_batch_size": "global_batch_size=, which is counted over all ranks",
+    "rampup_batch_size": "global_batch_size=[(0, 256), (1000, 512)], by step and not by samples",
     # Ours of before
     "worker_type": 'workers=sk.Workers(4, type="thread")',
     "timeout": "workers=sk.Workers(4, timeout=60)",
