@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from torch.utils.data import Sampler
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import seekable as sk
@@ -35,6 +36,19 @@ def wanted(**given: Any) -> Iterator[list[int]]:
     return itertools.chain.from_iterable(iter(loader) for _ in itertools.count())
 
 
+class PromptOrder(Sampler[int]):
+    """The order of a dataset as docs/howto/llm-trainers.md shows it: the state is that of its iterator."""
+
+    def __init__(self) -> None:
+        self._positions = BatchSampler(data(), batch_size=None)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+
 def verl_loader(workers: int = 0) -> StatefulDataLoader[Any]:
     """Return a loader with the arguments that verl's RayPPOTrainer gives."""
     return StatefulDataLoader(
@@ -43,7 +57,7 @@ def verl_loader(workers: int = 0) -> StatefulDataLoader[Any]:
         num_workers=workers,
         drop_last=True,
         collate_fn=list,
-        sampler=BatchSampler(data(), batch_size=None),
+        sampler=PromptOrder(),
     )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
+
+from msgspec import structs
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, NotResumable, SeekableError
@@ -142,7 +143,7 @@ def whole_state(loader: Positioned, group: Any = None) -> dict[str, Any]:
         pipeline = share.pop("pipeline", None)
         said["state"] = share
     shares = [json.loads(text) for text in _exchanged(loader, json.dumps(said), group)]
-    return replace(put_together(shares, loader.world_size), pipeline=pipeline).document()
+    return structs.replace(put_together(shares, loader.world_size), pipeline=pipeline).document()
 
 
 def _exchanged(loader: Positioned, text: str, group: Any) -> list[str]:

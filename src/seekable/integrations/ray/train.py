@@ -229,6 +229,10 @@ class _OnlyRank:
     rank: int = 0
     world_size: int = 1
 
+    @property
+    def step(self) -> int:
+        return self._loader.step
+
     def state_dict(self, *, partial: bool, rows: bool) -> dict[str, Any]:
         return self._loader.state_dict(partial=partial, rows=rows)
 
