@@ -26,6 +26,10 @@ extensions = [
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"seekable {release}"
+html_static_path = ["static"]
+html_css_files = ["seekable.css"]
+pygments_dark_style = "github-dark"
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 text_sectionchars = "=-~+'"  # of the Markdown twins
 
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
@@ -12,7 +13,6 @@ from seekable.cli.main import app
 from seekable.cli.shared_options import EVERYWHERE
 
 if TYPE_CHECKING:
-    from docutils import nodes
     from sphinx.application import Sphinx
 
 SHARED = "Options of every command are in the [overview](../cli.md#options-that-commands-share)."
@@ -47,7 +47,8 @@ class CommandDirective(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(help_in_markdown(self.arguments[0]))
+        text = help_in_markdown(self.arguments[0])
+        return [nodes.container("", *self.parse_text_to_nodes(text), classes=["command"])]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

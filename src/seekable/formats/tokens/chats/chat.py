@@ -77,9 +77,8 @@ class Chat(DescribedFunction):
 
     It is a function of a record, for ``map`` of datasets and streams; and the ``tokenizer=`` of
     ``sk.tokenize``, for a store. A record becomes ``{"tokens": ..., "loss_mask": ...}``, two arrays of one
-    length: ids as uint16 if none above 65,535 can occur, else as uint32; and uint8, 1 = in the loss. The ids
-        and the mask are those of
-    transformers' ``apply_chat_template(..., return_assistant_tokens_mask=True)``.
+    length: ids as uint16 if none above 65,535 can occur, else as uint32; and uint8, 1 = in the loss. Both are
+    those of transformers' ``apply_chat_template(..., return_assistant_tokens_mask=True)``.
 
     A template is a program. It runs in a sandbox of jinja2 without files and modules, with bounds on time and
     output, and only because this object was made.
