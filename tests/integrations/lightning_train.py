@@ -9,6 +9,7 @@ from typing import Any
 import lightning as pl
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.utilities import CombinedLoader
 from tests.integrations.lives import Log, die, serve, stop
 from tests.integrations.records import loader_of
 from tests.loader.streams.token_streams import stream_loader
@@ -28,7 +29,8 @@ class Loaders:
             return stream if self.spec.get("bare") else stream.stateful()
         loader = loader_of(rank=rank, world_size=world_size, **self.spec.get("loader", {}))
         if "short" in self.spec:
-            return {"long": loader, "short": loader_of(**self.spec["short"])}
+            both = {"long": loader, "short": loader_of(**self.spec["short"])}
+            return CombinedLoader(both, self.spec["mode"]) if "mode" in self.spec else both
         return loader
 
     def val_dataloader(self) -> Any:
@@ -49,7 +51,8 @@ class Model(pl.LightningModule):
 
     def training_step(self, batch: Any) -> torch.Tensor:
         if isinstance(batch, dict):
-            self.note("short", batch["short"])
+            if batch["short"] is not None:  # as it is where the mode goes on without the shorter one
+                self.note("short", batch["short"])
             batch = batch["long"]
         self.note("train", batch)
         self.seen += 1

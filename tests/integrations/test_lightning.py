@@ -33,7 +33,7 @@ class Training:
     def __init__(self, server: Server, folder: Path, **spec: Any) -> None:
         self.server = server
         self.spec = {"folder": str(folder), **spec}
-        self.last = str(folder / "last.ckpt")
+        self.last: str | None = str(folder / "last.ckpt")
 
     def killed(self, after: int, **spec: Any) -> Life:
         """Train until a SIGKILL after so many batches of this life."""
@@ -226,6 +226,33 @@ def test_a_shorter_loader_is_begun_anew_within_a_pass(after: int, server: Server
     assert first.ids() + second.ids() == expected(2 * EPOCH)
     runs = expected(15, **other)
     assert first.ids("short") + second.ids("short") == runs[:10] + runs[5:]
+
+
+@pytest.mark.parametrize(("mode", "epoch"), [("max_size_cycle", EPOCH), ("max_size", EPOCH), ("min_size", 5)])
+def test_each_mode_of_a_combined_loader_goes_on_exactly(
+    mode: str, epoch: int, server: Server, tmp_path: Path
+) -> None:
+    """From each step within a pass, on both sides of the end of the shorter one."""
+    spec: dict[str, Any] = {"mode": mode, "short": {"size": 9, "batch_size": 2}}
+    spec |= {"trainer": {"max_epochs": 2}, "saver": {"every_n_train_steps": 1}}
+    whole = Training(server, tmp_path / "whole", **spec).finished()
+    assert len(whole.ids()) == 2 * epoch
+    for after in sorted({1, 4, 6, epoch + 1, 2 * epoch - 1} - {epoch}):
+        training = Training(server, tmp_path / str(after), **spec)
+        first, second = training.killed(after=after), training.resumed()
+        assert first.ids() + second.ids() == whole.ids(), after
+        assert first.ids("short") + second.ids("short") == whole.ids("short"), after
+
+
+def test_min_size_at_the_end_of_a_pass_and_sequential_are_refused(server: Server, tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"short": {"size": 9, "batch_size": 2}}
+    spec |= {"trainer": {"max_epochs": 2}, "saver": {"every_n_train_steps": 1}}
+    training = Training(server, tmp_path / "min", mode="min_size", **spec)
+    training.killed(after=5)
+    assert "steps= of a pass's batches" in training.refused()
+    training = Training(server, tmp_path / "sequential", mode="sequential", **spec)
+    training.last = None
+    assert "sequential" in training.refused()
 
 
 def test_data_without_an_end_is_refused_where_lightning_would_read_ahead(

@@ -9,12 +9,14 @@ import sys
 import textwrap
 import time
 from concurrent.futures import CancelledError
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.processes import ends
 
 from seekable.errors import InvalidArgument, WorkerDied
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def test_jobs_must_be_positive() -> None:
 
 SCRIPT = """
 import operator, os, sys
+from seekable.parallel.pickling import deserialized, serialized
 from seekable.parallel.processes import WorkerProcesses
 print("main runs", flush=True)
 workers = WorkerProcesses(1)
@@ -90,13 +93,24 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_functions_of_a_spawned_script_travel_with_their_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The multiprocessing of Python calls it `__mp_main__`, which no worker can import."""
+    script = ModuleType("__mp_main__")
+    exec("def double(x):\n    return 2 * x\n", vars(script))
+    monkeypatch.setitem(sys.modules, "__mp_main__", script)
+    data = serialized(vars(script)["double"], way_out="")
+    monkeypatch.delitem(sys.modules, "__mp_main__")
+    assert deserialized(data)(21) == 42
+
+
 def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def answer():\n    return 42\n")
     script = f"""
         import sys
         sys.path.insert(0, {str(tmp_path)!r})
         import mine
-        from seekable.parallel.processes import WorkerProcesses
+        from seekable.parallel.pickling import deserialized, serialized
+from seekable.parallel.processes import WorkerProcesses
         with WorkerProcesses(1) as workers:
             print(workers.submit(mine.answer).result())
     """

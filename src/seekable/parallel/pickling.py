@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import traceback
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,6 +27,9 @@ else:
 
 __all__ = ["at_place", "deserialized", "pickled_digest", "portable_error", "serialized"]
 
+
+_SPAWNED = "__mp_main__"
+"""The script in a process that multiprocessing has spawned; no other process can import it."""
 
 _place: ContextVar[str] = ContextVar("place", default="")
 
@@ -55,7 +59,8 @@ def serialized(thing: Any, *, way_out: str) -> bytes:
         2
     """
     try:
-        data: bytes = cloudpickle.dumps(thing)
+        with _script_by_value():
+            data: bytes = cloudpickle.dumps(thing)
     except Exception as error:
         message = (
             f"this pipeline, or a function of it, cannot be sent to worker processes: "
@@ -63,6 +68,20 @@ def serialized(thing: Any, *, way_out: str) -> bytes:
         )
         raise InvalidArgument(message) from error
     return data
+
+
+@contextmanager
+def _script_by_value() -> Iterator[None]:
+    """Let functions of a script travel with their code, in a process that multiprocessing has spawned too."""
+    script = sys.modules.get(_SPAWNED)
+    if script is None:
+        yield
+        return
+    cloudpickle.register_pickle_by_value(script)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(script)
 
 
 def deserialized(data: bytes) -> Any:
