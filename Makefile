@@ -71,7 +71,7 @@ WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio demo-ray demo-remote demo-tokens test test-changed check static nightly budget mutants \
+.PHONY: help demo demo-audio demo-ray demo-remote demo-stops demo-tokens test test-changed check static nightly budget mutants \
 	newcomer release optimized minimum bare fuzz browser lint types docs bench clean
 
 help: ## list the commands
@@ -88,6 +88,9 @@ demo-ray: $(VENV)/.ray ## the same on a cluster of Ray: lose a node, get it back
 
 demo-remote: $(VENV)/.made ## the same on a bucket with latency and faults: publish, kill, go on elsewhere on other ranks
 	@$(VENV)/bin/python -m examples.remote_job.demo
+
+demo-stops: $(VENV)/.made ## stop a training 20 times by signals and a deadline, on other ranks each time; 0 twice, 0 lost
+	@$(VENV)/bin/python -m examples.preempted_job.demo
 
 demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix, other ranks, another sample length
 	@$(VENV)/bin/python examples/tokens_job/demo.py
@@ -155,7 +158,7 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) $(MINIMUM) $(BARE) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(MINIMUM) $(BARE) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-stops-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml

@@ -129,13 +129,15 @@ def batches(data: sk.Dataset, count: int, device: str, *, ahead: bool) -> Iterat
 
 def seconds_a_step(step: Callable[[Any], None], source: Iterator[Any], steps: int, device: str) -> float:
     """Return the seconds of a step, with the time that it takes to get its batch."""
-    synchronize = torch.cuda.synchronize if device.startswith("cuda") else (lambda: None)
+    on_gpu = device.startswith("cuda")
     step(next(source))
-    synchronize()
+    if on_gpu:
+        torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(steps):
         step(next(source))
-    synchronize()
+    if on_gpu:
+        torch.cuda.synchronize()
     return (time.perf_counter() - began) / steps
 
 

@@ -39,3 +39,40 @@ def test_a_run_goes_on_from_a_state_in_a_store(store: Bucket) -> None:
     assert sk.load_state(f"{folder}/state-000000000003-00000-of-00001.json", other) is False
     with pytest.raises(sk.errors.InvalidArgument, match="local path"):
         sk.save_state("run", first, storage_options={"region": "x"})
+
+
+@pytest.mark.parametrize(
+    "store", ["moto", pytest.param("azurite", marks=pytest.mark.exhaustive)], indirect=True
+)
+def test_ranks_agree_on_a_stop_by_a_store(store: Bucket) -> None:
+    """Two hear at once, and the one that writes first decides; the next run is not stopped by its file."""
+    folder = f"{store.url}/stopped"
+
+    def steps(*, deadlines: list[float | None]) -> list[int]:
+        ranks = [
+            sk.Loader(
+                sk.from_sequence(range(40), version=1),
+                global_batch_size=4,
+                rank=rank,
+                world_size=2,
+                collate=list,
+                prefetch=0,
+            )
+            for rank in range(2)
+        ]
+        for one in ranks:
+            sk.load_state(folder, one, storage_options=store.options)
+        stops = [
+            sk.preemption(one, folder, deadline=deadline, signals=(), storage_options=store.options)
+            for one, deadline in zip(ranks, deadlines, strict=True)
+        ]
+        with stops[0], stops[1]:
+            for _ in zip(*ranks, strict=True):
+                asked = [bool(stop) for stop in stops]
+                if all(asked):
+                    break
+        return [one.step for one in ranks]
+
+    assert steps(deadlines=[1e-9, 1e-9]) == [3, 3]
+    assert steps(deadlines=[None, 1e-9]) == [6, 6]
+    assert steps(deadlines=[None, None]) == [10, 10]
