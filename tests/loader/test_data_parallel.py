@@ -100,6 +100,12 @@ def test_sizes_and_order_are_of_the_processes_around(monkeypatch: pytest.MonkeyP
         ({"dp_cp": 4, "order": ("dp_cp",)}, "the dimension 'dp_cp' may share"),
         ({"dp": 0, "order": ("dp",)}, r"dp must be at least 1 \(got 0\)"),
         ({"dp": -1, "order": ("dp",)}, r"dp must be at least 1 \(got -1\)"),
+        (
+            {"mesh": object()},
+            r"mesh= is no dimension of a mesh: write sk\.distributed\(mesh\), without a name",
+        ),
+        ({"process_group": object()}, "process_group= is no dimension of a mesh: write group="),
+        ({"rank": 1}, r"rank= is no dimension of a mesh: write sk\.Loader"),
         ({"group": 3}, "group= is a process group of torch.distributed, which is not initialised"),
         ({"group": 3, "dp": 4}, "say in one way .*got group= and sizes"),
     ],

@@ -32,6 +32,13 @@ of torchtitan contains the context dimension, and experts lie across data-parall
 _UNCLEAR = _PARTS | {"data", "batch"}
 """Names of dimensions that may be of either kind beside others."""
 
+_NO_SIZES = {
+    **dict.fromkeys(("mesh", "device_mesh"), "sk.distributed(mesh), without a name"),
+    **dict.fromkeys(("process_group", "pg"), "group="),
+    **dict.fromkeys(("rank", "world_size"), "sk.Loader(..., rank=rank, world_size=world_size)"),
+}
+"""Words that people type for what is no dimension, and what to write."""
+
 _SAME = frozenset({"tp", "pp", "cp", "sp"})
 """Along these no framework shares records out."""
 
@@ -139,6 +146,8 @@ def _of_place(place: Sequence[int], sizes: Mapping[str, int]) -> tuple[int, int]
 
 def _dimensions(sizes: Mapping[str, int], order: Sequence[str] | None, count: int) -> dict[str, int]:
     """Return the sizes in their order, checked."""
+    for name in _NO_SIZES.keys() & sizes:
+        raise InvalidArgument(f"{name}= is no dimension of a mesh: write {_NO_SIZES[name]}")
     checked = {name: checked_count(name, size, least=1, below=AT_ONCE) for name, size in sizes.items()}
     said = ", ".join(f"{name}={size}" for name, size in checked.items()) or "nothing"
     names = _names(order, checked, said)
