@@ -18,7 +18,7 @@ from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.conditions import Bounds, Where
 from seekable.nodes.filter import _common
 from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.node import LeafNode
+from seekable.nodes.node import LeafNode, NamedFiles
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Counting(LeafNode):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         return [row]
+
+    def named_files(self) -> NamedFiles:
+        return NamedFiles(["counting"], [""], np.array([len(RECORDS)]))
 
     def close(self) -> None:
         pass

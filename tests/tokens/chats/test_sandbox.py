@@ -63,6 +63,7 @@ HUGE = [  # each in one step, or by doubling
     "{{ [1] | batch(10 ** 10, 0) | list }}",
     "{{ ('a,' * 4000000).replace(',', 'b' * 4000000) }}",
     "{{ ('a,' * 4000000) | replace(',', 'b' * 4000000) }}",
+    "{{ ('a' * 4000000).translate({97: 'b' * 4000000}) }}",
     "{% for i in range(99999) %}{{ 'a' * 1000000 }}{% endfor %}",
     "{% set x %}{% for i in range(99999) %}{{ 'a' * 10000000 }}{% endfor %}{% endset %}",
     "{{ range(10 ** 9) | list }}",

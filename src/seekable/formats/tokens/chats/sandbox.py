@@ -485,6 +485,9 @@ def _check_method(name: str, owner: str, arguments: list[Any]) -> None:
         _check_format(owner)
     elif name == "replace" and len(arguments) > 1 and isinstance(arguments[0], str):
         _check_replaced(owner, arguments[0], str(arguments[1]))
+    elif name == "translate" and arguments and isinstance(arguments[0], dict):
+        longest = max((len(each) for each in arguments[0].values() if isinstance(each, str)), default=1)
+        _watch().fits(len(owner) * longest)
     for each in arguments:
         if isinstance(each, int):
             _watch().fits(each)
