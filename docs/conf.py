@@ -29,6 +29,7 @@ html_title = f"seekable {release}"
 html_static_path = ["static"]
 html_css_files = ["seekable.css"]
 pygments_dark_style = "github-dark"
+html_show_copyright = False
 html_search_scorer = str(Path(__file__).parent / "scorer.js")
 text_sectionchars = "=-~+'"  # of the Markdown twins
 

@@ -48,11 +48,10 @@ def write_twins(app: Sphinx, error: Exception | None) -> None:
 def without_directives(app: Sphinx, page: str, source: str) -> str:
     """Return the source of a page with links in place of toctrees and cards."""
     folder = os.path.dirname(page)
+    text = GRID.sub("", CARD.sub(r"- [\1](\2.md): \3\n", TOCTREE.sub("", with_note(page, source))))
     below = [(os.path.relpath(f"{name}.md", folder), title) for name, title in _below(app, page)]
-    links = [f"- [{title}]({name})\n" for name, title in below if f"]({name})" not in source]
-    text = TOCTREE.sub("", with_note(page, source))
-    text = GRID.sub("", CARD.sub(r"- [\1](\2.md): \3\n", text))
-    return f"{text.rstrip()}\n" + ("\n" + "".join(links) if links else "")
+    links = "".join(f"- [{title}]({name})\n" for name, title in below if f"]({name})" not in text)
+    return re.sub(r"\n{3,}- ", "\n\n- ", text).rstrip() + (f"\n\n{links}" if links else "\n")
 
 
 def as_text(app: Sphinx, page: str) -> str:
