@@ -159,13 +159,17 @@ def _restarts(ours: _Ours, zephon: Away, shards: str, *, rounds: int) -> Iterato
         arguments = {"shards": shards, "chunk": documents_at_once, "cuts": cuts}
         found = [] if zephon.absent else zephon.ask("asked", call="restarts", **arguments)
         bytes_of, seconds_of = ([each[key] for each in found] for key in ("bytes", "seconds"))
-        wrong = sum(not each["is_right"] for each in found)
-        text = f"{chunk}: {_listed(bytes_of)}" + (f"; {wrong} go on wrong" if wrong else "")
+        text = f"{chunk}: {_listed(bytes_of)}"
         ratio = bytes_of[-1] / size if found else 0.0
         yield _compared(f"{name}: largest state", size, "bytes", zephon, text, ratio)
         text = f"{chunk}: {_listed([round(each * 1e3) for each in seconds_of])}"
         ratio = seconds_of[-1] / times.median(last) if found else 0.0
-        yield _compared(f"{name}: slowest restart", seconds * 1e3, "ms", zephon, text, ratio)
+        wrong = next((each["wrong"] for each in found if each["wrong"]), None)
+        restart = f"{name}: slowest restart"
+        if wrong:
+            yield missing(restart, seconds * 1e3, "ms", None, peer=f"{zephon.name}, {chunk}", why=wrong)
+        else:
+            yield _compared(restart, seconds * 1e3, "ms", zephon, text, ratio)
 
 
 def _bytes(state: str) -> int:

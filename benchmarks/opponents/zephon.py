@@ -46,7 +46,7 @@ class Opponent:
         return time.perf_counter() - began
 
     def restarts(self, shards: str, chunk: int | None, cuts: Sequence[int]) -> list[dict[str, Any]]:
-        """Return for each cut the bytes of the state, the seconds to the next batch, and if it is right."""
+        """Return for each cut the bytes of the state, the seconds to the next batch, and what was wrong."""
         pipeline = self._packed(shards, chunk)
         batches = iter(pipeline)
         states, wanted, done = [], [], 0
@@ -63,9 +63,14 @@ class Opponent:
         pipeline = self._packed(shards, chunk)
         began = time.perf_counter()
         pipeline.restore(json.loads(state))
-        batch = next(iter(pipeline))
+        try:
+            batch, wrong = next(iter(pipeline)), None
+        except RuntimeError as error:
+            batch, wrong = None, str(error)
         seconds = time.perf_counter() - began
-        return {"bytes": len(state), "seconds": seconds, "is_right": _digest(batch) == wanted}
+        if batch is not None and _digest(batch) != wanted:
+            wrong = "another batch comes"
+        return {"bytes": len(state), "seconds": seconds, "wrong": wrong}
 
     def ranks(self, shards: str, chunk: int | None) -> list[int]:
         """Return how many steps, of a batch a lane, two ranks deliver as one does; and how many there are."""

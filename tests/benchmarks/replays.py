@@ -21,7 +21,10 @@ class Opponent:
 
     def restarts(self, shards: str, chunk: int | None, cuts: list[int]) -> list[dict[str, Any]]:
         assert shards
-        return [{"bytes": 10**6 + cut, "seconds": 60.0, "is_right": bool(chunk)} for cut in cuts]
+        return [
+            {"bytes": 10**6 + cut, "seconds": 60.0, "wrong": None if chunk else "a lane is lost"}
+            for cut in cuts
+        ]
 
     def ranks(self, shards: str, chunk: int | None) -> list[int]:
         assert shards
