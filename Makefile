@@ -10,6 +10,8 @@ CODE := $(wildcard conftest.py src tests docs benchmarks examples)
 PIP := -m pip --disable-pip-version-check --quiet
 # Without bytecode: Python makes that of the modules that are imported, which are a small part of all.
 INSTALL := $(PIP) install --no-compile
+# The first pip that installs dependency groups; Python 3.11 and 3.12 come with an older one.
+GROUPS := 'pip>=25.1'
 
 # Opponents, at the versions that docs/benchmarks.md names. Lhotse imports urllib3 without asking for it, and
 # torch without saying which: pinned, and taken from wherever pip is told to look (PIP_EXTRA_INDEX_URL,
@@ -47,7 +49,10 @@ tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer 
 # What the example of a format of one's own reads.
 lance-alone := pylance==14.0.2 lance-namespace==0.13.0
 
-# A server of Azure's blobs, for tests. The other servers come with the extra dev, nginx with the tests themselves.
+# A second checker of types, with a Node.js of its own.
+pyright := basedpyright==1.40.2
+
+# A server of Azure's blobs, for tests. The other servers come with the group dev, nginx with the tests themselves.
 azurite := azurite@3.37.0
 
 # Tests write and fsync many small files: a disk takes milliseconds for each, memory nothing. 4 GB of it is enough.
@@ -164,7 +169,8 @@ clean: ## remove the environments, the built docs and the caches
 $(VENV)/.made: pyproject.toml
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python $(INSTALL) --editable '.[dev]'
+	@$(VENV)/bin/python $(INSTALL) $(GROUPS)
+	@$(VENV)/bin/python $(INSTALL) --editable . --group dev
 	@touch $@
 
 # What the integrations are tested with takes longer to install than all the rest, and a demo needs none of it. Types
@@ -172,28 +178,34 @@ $(VENV)/.made: pyproject.toml
 $(VENV)/.frameworks: pyproject.toml
 	@echo "making $(VENV) with the frameworks that are tested with"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python $(INSTALL) --editable '.[dev,frameworks]'
+	@$(VENV)/bin/python $(INSTALL) $(GROUPS)
+	@$(VENV)/bin/python $(INSTALL) --editable . --group dev --group frameworks
 	@touch $(VENV)/.made $@
 
-# What excludes others of these, in folders that its tests alone import from.
+# What `make nightly` alone needs: what excludes others of these, in folders that its tests alone import from, and
+# the second checker of types.
 $(VENV)/.apart: $(VENV)/.frameworks
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
 	@$(VENV)/bin/python $(INSTALL) --no-deps --upgrade --target $(VENV)/apart/lance $(lance-alone)
+	@$(VENV)/bin/python $(INSTALL) $(pyright)
 	@touch $@
 
 $(BARE)/.made: pyproject.toml
 	@echo "making $(BARE)"
 	@$(PYTHON) -m venv $(BARE)
-	@$(BARE)/bin/python $(INSTALL) --editable '.[test]'
+	@$(BARE)/bin/python $(INSTALL) $(GROUPS)
+	@$(BARE)/bin/python $(INSTALL) --editable . --group test
 	@touch $@
 
 $(MINIMUM)/.made: pyproject.toml tests/minimum.py
 	@echo "making $(MINIMUM)"
 	@$(PYTHON) -m venv $(MINIMUM)
 	@$(PYTHON) tests/minimum.py > $(MINIMUM)/constraints.txt
-	@$(MINIMUM)/bin/python $(INSTALL) --constraint $(MINIMUM)/constraints.txt --editable '.[test,parquet,remote,gzip,zstd,view]'
+	@$(MINIMUM)/bin/python $(INSTALL) $(GROUPS)
+	@$(MINIMUM)/bin/python $(INSTALL) --constraint $(MINIMUM)/constraints.txt \
+		--editable '.[parquet,remote,gzip,zstd,view]' --group test
 	@touch $@
 
 # A demo needs Ray alone.

@@ -7,14 +7,11 @@ import sys
 import tomllib
 from pathlib import Path
 
-TOOLS = frozenset({"dev", "frameworks", "test"})
-"""The extras that users do not install."""
-
 _LOWEST = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?:\[[^]]*\])?>=(?P<version>[0-9.a-z]+)")
 
 
 def constraints(project: str) -> list[str]:
-    """Return a line for each requirement with a lowest version, of the core and of the extras of users.
+    """Return a line for each requirement with a lowest version, of the core and of the extras.
 
     Args:
         project: the text of a pyproject.toml.
@@ -23,9 +20,7 @@ def constraints(project: str) -> list[str]:
         ValueError: a requirement of the core has no lowest version.
     """
     table = tomllib.loads(project)["project"]
-    extras = [
-        line for name, some in table["optional-dependencies"].items() if name not in TOOLS for line in some
-    ]
+    extras = [line for some in table["optional-dependencies"].values() for line in some]
     found = set()
     for line in [*table["dependencies"], *extras]:
         if match := _LOWEST.match(line):

@@ -1,8 +1,11 @@
-"""A user's program as type checkers read it: ``make types`` checks each `assert_type`, this test runs it."""
+"""A user's program as type checkers read it: ``make types`` checks each `assert_type`, these tests run it."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
@@ -11,7 +14,17 @@ import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+WRONG = """
+import seekable as sk
+
+ds = sk.open("a.jsonl")
+ds.shuffle(sed=1)
+sk.Loader(ds, batch_size="32")
+size: str = len(ds[3:])
+"""
 
 
 def write_corpus(folder: Path) -> None:
@@ -98,3 +111,30 @@ def test_words_of_others_are_answered(tmp_path: Path) -> None:
             call()
     with pytest.raises(sk.errors.InvalidArgument, match="the step of a slice is above or below 0"):
         ds[::0]
+
+
+@pytest.mark.exhaustive
+def test_pyright_reads_the_types_as_mypy_does(tmp_path: Path) -> None:
+    """``make nightly`` installs basedpyright, which is pyright with a Node.js of its own."""
+    pytest.importorskip("basedpyright", reason="make nightly installs it")
+    (tmp_path / "wrong.py").write_text(WRONG)
+    config = {
+        "include": [__file__, str(tmp_path / "wrong.py")],
+        "extraPaths": [str(ROOT / "src"), str(ROOT)],
+        "pythonVersion": "3.11",
+        "typeCheckingMode": "strict",
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [str(Path(sys.executable).parent / "basedpyright"), "--outputjson"]
+    command += ["--project", str(tmp_path), "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [
+        (Path(one["file"]).name, one["range"]["start"]["line"], one["rule"])
+        for one in json.loads(done.stdout)["generalDiagnostics"]
+    ]
+    assert found == [
+        ("wrong.py", 4, "reportCallIssue"),
+        ("wrong.py", 4, "reportCallIssue"),
+        ("wrong.py", 5, "reportArgumentType"),
+        ("wrong.py", 6, "reportAssignmentType"),
+    ]

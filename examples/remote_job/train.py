@@ -133,7 +133,7 @@ def save(given: Arguments, loader: sk.Loader, model: Bigram) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(path + ".part", path)
-    sk.save_state(given.states, loader, storage_options=given.storage_options)
+    sk.save_state(given.states, loader, storage=sk.Storage(options=given.storage_options))
 
 
 def train(given: Arguments, ranks: Ranks) -> None:
@@ -144,7 +144,7 @@ def train(given: Arguments, ranks: Ranks) -> None:
         dataset, global_batch_size=BATCH, rank=ranks.rank, world_size=given.ranks, collate=list
     )
     model = Bigram()
-    resumed = sk.load_state(given.states, loader, storage_options=given.storage_options)
+    resumed = sk.load_state(given.states, loader, storage=sk.Storage(options=given.storage_options))
     begins_at, log = loader.step, None
     for texts in loader:
         if log is None and ranks.rank == 0:

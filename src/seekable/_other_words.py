@@ -17,9 +17,13 @@ __all__ = [
     "OPEN",
     "SAVE_STATE",
     "SHUFFLE",
+    "STORAGE",
     "STREAM",
     "no_attribute",
 ]
+
+STORAGE = {"storage_options": "storage=sk.Storage(options=...)", "fs": "storage=sk.Storage(filesystem=...)"}
+"""Of all that writes to stores, or reads what was written there."""
 
 _OF_ORDER = ("shuffle", "seed", "generator", "use_seedable_sampler")
 _ORDER = "sk.Loader(ds.shuffle(seed=0), ...): the order is the dataset's"
@@ -116,6 +120,7 @@ SAVE_STATE = {
     "save_total_limit": "keep=",
     "path": "the folder as the first argument",
     "overwrite": "keep=, the number of saved states that stay",
+    **STORAGE,
     **dict.fromkeys(("rank", "world_size", "step"), _KNOWN),
 }
 
@@ -124,6 +129,7 @@ LOAD_STATE = {
     "path": "the folder as the first argument",
     "strict": 'resume="rows", for a state of another pipeline over the same sources',
     "map_location": "nothing: a state has no tensors",
+    **STORAGE,
     **dict.fromkeys(("rank", "world_size"), _KNOWN),
 }
 

@@ -39,7 +39,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
 A message names the argument or the file, the rule, the value found, and what to do. Warnings:
-``CacheTooSmall``, ``DuplicateKeys``, ``KaldiWarning``, ``TarWarning`` (UserWarning).
+``CacheTooSmall``, ``DuplicateKeys``, ``EndlessRun``, ``KaldiWarning``, ``TarWarning`` (UserWarning).
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ __all__ = [
     "DeliveryUnknown",
     "DuplicateKeys",
     "EndlessDataset",
+    "EndlessRun",
     "ForkUnsafe",
     "IndexStale",
     "InvalidArgument",
@@ -418,3 +419,7 @@ class CacheTooSmall(UserWarning):
 
 class DuplicateKeys(UserWarning):
     """Several records have the same key; the message names the first of them."""
+
+
+class EndlessRun(UserWarning):
+    """A ``for`` statement over data without an end has read all of its sources ten times."""

@@ -44,7 +44,6 @@ def test_versions_limits_processes_and_the_cache_are_told() -> None:
         assert found[name]["value"]
     assert "numpy" in found
     assert not {"pytest", "ruff"} & found.keys()
-    assert not [name for name in found if name.endswith(("[test]", "[frameworks]", "[dev]"))]
 
 
 def test_an_extra_that_is_missing_comes_with_its_command() -> None:

@@ -143,18 +143,18 @@ def test_a_pipeline_file_names_the_address_and_moves_to_a_copy(
     assert "hush-hush" not in saved.read_text()
     assert f'"{corpus.url}/corpus"' in saved.read_text()
     for loaded in (
-        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage_options=secret),
+        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage=sk.Storage(options=secret)),
         sk.load_pipeline(saved, root=tmp_path / "corpus"),
-        sk.load_pipeline(from_local, root=f"{corpus.url}/corpus", storage_options=secret),
+        sk.load_pipeline(from_local, root=f"{corpus.url}/corpus", storage=sk.Storage(options=secret)),
         sk.load_pipeline(saved, root={corpus.url: tmp_path}),
     ):
         assert loaded.fingerprint == whole.fingerprint
         assert list(loaded) == list(whole)
     with pytest.raises(sk.DataNotFound, match=rf"{corpus.url}/corpus', .* is not followed: .* allow='"):
-        sk.load_pipeline(saved, storage_options=secret)
+        sk.load_pipeline(saved, storage=sk.Storage(options=secret))
     corpus.delete("corpus/part-4.jsonl")
     with pytest.raises(sk.DataNotFound, match=r"part-4\.jsonl"):
-        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage_options=secret)
+        sk.load_pipeline(saved, root=f"{corpus.url}/corpus", storage=sk.Storage(options=secret))
 
 
 def test_workers_read_the_same(corpus: Bucket, local: sk.Dataset) -> None:

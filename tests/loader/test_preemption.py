@@ -232,7 +232,8 @@ def test_signals_are_refused_outside_of_the_main_thread(tmp_path: Path) -> None:
         ({"signals": ["SIGTERM"]}, "signals must be numbers such as signal.SIGTERM"),
         ({"signals": [12345]}, r"signals must be those of this system \(got 12345\)"),
         ({"signals": [signal.SIGKILL]}, r"signals must be ones that a process hears \(got SIGKILL\)"),
-        ({"storage_options": {"a": 1}}, "storage_options are for addresses"),
+        ({"storage": sk.Storage(options={"a": 1})}, "storage is for addresses"),
+        ({"storage_options": {"a": 1}}, r"write storage=sk\.Storage\(options"),
         ({"dead_line": 1}, "did you mean deadline="),
     ],
 )

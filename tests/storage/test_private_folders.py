@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,9 +65,3 @@ def test_macos_takes_no_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (path := tmp_path / "file").touch()
     with open(path, "rb") as file:
         memory.advise(file.fileno(), 0, 1, "WILLNEED")
-
-
-def test_windows_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "win32")
-    with pytest.raises(ImportError, match="does not run on Windows itself"):
-        runpy.run_path(sk.__file__)

@@ -64,8 +64,6 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
-_NOT_FOR_USERS = frozenset({"all", "dev", "test", "frameworks"})
-
 
 def version_findings() -> Iterator[Finding]:
     """Yield the versions of seekable, Python and all required and optional packages."""
@@ -119,13 +117,13 @@ def _packages(needed: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the extra ("" for none) and the name of each package that a user may need.
 
     Example:
-        >>> list(_packages(["numpy>=2", "torch>=2; extra == 'torch'", "ruff; extra == 'dev'"]))
+        >>> list(_packages(["numpy>=2", "torch>=2; extra == 'torch'"]))
         [('', 'numpy'), ('torch', 'torch')]
     """
     for requirement in needed:
         name = _NAME.match(requirement)
         extra = _EXTRA.search(requirement)
-        if name and name[0] != _OURS and not (extra and extra[1] in _NOT_FOR_USERS):
+        if name and name[0] != _OURS:
             yield extra[1] if extra else "", name[0]
 
 

@@ -15,6 +15,7 @@ from seekable._arguments import (
     explains_keywords,
 )
 from seekable._lazy import lazy
+from seekable._other_words import STORAGE
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import RowMethods
 from seekable.dataset.position import checked_place, checked_places, note_read
@@ -30,7 +31,7 @@ from seekable.writing.write_methods import WriteMethods
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor
     from typing import Protocol
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from seekable.nodes.key_lookup import KeySequence
     from seekable.nodes.sequence_source import SupportsItems
     from seekable.parallel.progress import ProgressChoice
+    from seekable.storage.access import Storage
     from seekable.stream import from_dataset as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -371,7 +373,8 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         lanes = self._node.lanes if lanes is None else checked_count("lanes", lanes, least=1, below=AT_ONCE)
         return stream_face.Stream(stream_source.FromDataset(self._node, lanes, epochs, start))
 
-    def save(self, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> None:
+    @explains_keywords(STORAGE)
+    def save(self, path: str | os.PathLike[str], *, storage: Storage | None = None) -> None:
         """Write the pipeline to a JSON file, from which ``sk.load_pipeline`` makes it again.
 
         The file has the nodes with their arguments, the data files by name and digest, and the names of
@@ -382,7 +385,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         Args:
             path: the file; one that is there is replaced. Its row files stay, as a copy of it may need them.
                 Its path, or its address in a store.
-            storage_options: the options of the store, as of ``sk.open``, if the path is an address.
+            storage: how the store is reached, ``sk.Storage(options=...)``, if the path is an address.
 
         Raises:
             InvalidArgument: a value cannot be written.
@@ -398,7 +401,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             ...     ds[0]
             'ONE'
         """
-        pipeline_file.write_pipeline(self._node, path, storage_options)
+        pipeline_file.write_pipeline(self._node, path, storage)
 
     def _to_write(self, call: str) -> WriteSource:
         return write_dataset.dataset_source(self._node, call)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_flag
+from seekable._arguments import checked_flag, explains_keywords
+from seekable._other_words import STORAGE
 from seekable.dataset.dataset import Dataset
-from seekable.dataset.pipeline.data_files import Stores
 from seekable.dataset.pipeline.pipeline_file import read_pipeline
 from seekable.parallel.progress import progress_or_bar
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
     from seekable.formats.contract import Pipes
     from seekable.parallel.progress import ProgressChoice
+    from seekable.storage.access import Storage
 
     Path = str | os.PathLike[str]
 
 __all__ = ["load_pipeline"]
 
 
+@explains_keywords(STORAGE)
 def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defaults
     path: Path,
     *,
@@ -32,8 +34,7 @@ def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defau
     index_dir: Path | None = None,
     progress: ProgressChoice = None,
     pipes: Pipes = "refuse",
-    storage_options: Mapping[str, Any] | None = None,
-    storage: Any = None,
+    storage: Storage | None = None,
     allow: Path | Sequence[Path] | None = None,
 ) -> Dataset:
     """Return the dataset that ``ds.save`` wrote to a pipeline file.
@@ -56,8 +57,8 @@ def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defau
         index_dir: a folder for indexes, as in ``sk.open``.
         progress: called with the progress of indexing; by default a bar on a terminal.
         pipes: ``"allow"`` runs the commands in Kaldi's scripts, as in ``sk.open``; the file does not say it.
-        storage_options: how the stores of addresses are reached, as in ``sk.open``; the file does not say it.
-        storage: a file system of fsspec that reads the addresses, as in ``sk.open``.
+        storage: how the stores of addresses are reached, ``sk.Storage(options=...)`` or
+            ``sk.Storage(filesystem=...)``; the file does not say it.
         allow: folders, as in ``sk.Index``: addresses below them are read where the file, or a script of Kaldi
             in a store, names them. Of themselves they name only what lies below their own folder.
 
@@ -87,7 +88,7 @@ def load_pipeline(  # noqa: PLR0913 - the one public place that owns these defau
                 index_dir=index_dir,
                 progress=shown,
                 pipes=pipes,
-                stores=Stores(storage_options, storage),
+                storage=storage,
                 allow=allow,
             )
         )

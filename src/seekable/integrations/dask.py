@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from seekable._optional import optional
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.parallel.remote_executor import (
     RemoteExecutor,
     answer_call,
@@ -73,11 +73,17 @@ class DaskExecutor(RemoteExecutor):
 
         Raises:
             InvalidArgument: ``most`` is less than 1.
+            WrongType: it is neither an address nor a client.
             MissingDependency: Dask is not installed.
             OSError: there is no scheduler at the address.
         """
         if most is not None and most < 1:
             raise InvalidArgument(f"most must be at least 1, got {most}")
+        if not isinstance(address_or_client, str | distributed.Client):
+            raise WrongType(
+                f"address_or_client must be the address of a scheduler or a distributed.Client (got a "
+                f"{type(address_or_client).__name__})"
+            )
         self._client: Any = address_or_client
         self._own = isinstance(address_or_client, str)
         if self._own:

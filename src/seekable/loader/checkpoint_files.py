@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import FilesLeaf
     from seekable.nodes.node import Node
     from seekable.resume import from_description, relocate
+    from seekable.storage.access import Storage
 else:
     from_description = lazy("seekable.resume.from_description")
     relocate = lazy("seekable.resume.relocate")
@@ -210,24 +211,24 @@ class Saved:
         return self.state.fingerprint if self.state else fingerprint_of(self.description)
 
 
-def read_saved(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
+def read_saved(path: str | os.PathLike[str], storage: Storage | None = None) -> Saved:
     """Return the newest state of a folder (`resumable`), the state of a file, or a description.
 
     Args:
         path: the folder or the file; its path, or its address in a store.
-        storage_options: the options of the store.
+        storage: how the store is reached.
 
     Raises:
         DataNotFound: there is no such path, or the folder has no state.
         CorruptState: the file cannot be read, or holds something else; or the folder has no complete state of
             a stream.
     """
-    return with_files_beside(read_state(path, storage_options))
+    return with_files_beside(read_state(path, storage))
 
 
-def read_state(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Saved:
+def read_state(path: str | os.PathLike[str], storage: Storage | None = None) -> Saved:
     """Return what `read_saved` does, but for what lies beside the state, which is large for many files."""
-    path = output_path(path, storage_options)
+    path = output_path(path, storage)
     is_file = output_of(path).size(path) is not None and not os.path.isdir(path)
     if not is_file and output_of(path).has_folder(path):
         found = resumable(generations_in(path))

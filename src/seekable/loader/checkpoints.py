@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from seekable.state import excluded_rows
     from seekable.state.document import State
     from seekable.storage import addresses
+    from seekable.storage.access import Storage
     from seekable.stream import iterator as stream_iterator
     from seekable.stream.stream import Stream
 else:
@@ -108,7 +109,7 @@ def save_state(
     loader: Stateful,
     *,
     keep: int = 3,
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> str:
     """Write the state of a loader into a folder, and beside it the description of its pipeline.
 
@@ -124,7 +125,7 @@ def save_state(
         loader: a ``sk.Loader`` or a ``BatchSampler``.
         keep: the number of complete generations that stay, at least 1. Where no state of a dataset is
             complete, because one rank alone saves, it is the number of states of this rank that stay.
-        storage_options: the options of the store, as of ``sk.open``.
+        storage: how the store is reached, ``sk.Storage(options=...)``.
 
     Returns:
         The path of the file of the state.
@@ -148,7 +149,7 @@ def save_state(
     """
     keep = checked_count("keep", keep, least=1)
     positioned = loader_of(loader)
-    folder = output_path(folder, storage_options)
+    folder = output_path(folder, storage)
     output_of(folder).make_folder(folder)
     # The description lies beside the states, once for all of them.
     state = loader.state_dict(partial=True, rows=False)
@@ -174,7 +175,7 @@ def load_state(
     loader: Stateful,
     *,
     resume: Resume = "exact",
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> Resumed | Literal[False]:
     """Load the newest complete state of a folder into a loader with any number of ranks.
 
@@ -189,7 +190,7 @@ def load_state(
         loader: a ``sk.Loader`` or a ``BatchSampler``, which goes on from there.
         resume: ``"exact"``, the order continues record for record; ``"rows"``, each source goes on with the
             rest of its begun epoch (``Loader.load_state_dict``), whatever has changed above the sources.
-        storage_options: the options of the store, as of ``sk.open``.
+        storage: how the store is reached, ``sk.Storage(options=...)``.
 
     Returns:
         An object that is true, with the sources as they are there: ``sources`` is what ``loader.sources()``
@@ -206,7 +207,7 @@ def load_state(
     """
     resume = checked_resume(resume)
     positioned = loader_of(loader)
-    folder = output_path(folder, storage_options)
+    folder = output_path(folder, storage)
     is_file = output_of(folder).size(folder) is not None and not os.path.isdir(folder)
     unfinished = [] if is_file else unfinished_in_words(folder)
     if unfinished is None:

@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, final
 
+from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import ForkUnsafe, StoppedIterator
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from seekable.loader.batches import MadeBatch
     from seekable.loader.producers import Producer
     from seekable.loader.run_progress import RunProgress
+    from seekable.nodes import endless_run
+else:
+    endless_run = lazy("seekable.nodes.endless_run")
 
 __all__ = ["NOT_RESTORED", "READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
 
@@ -51,6 +55,10 @@ class BatchIterator:
         self._batches: Iterator[MadeBatch] = iter(())
         self._over: Exception | None = None
         """The reason why there is no next batch."""
+        self._watch: endless_run.EndlessRunWatch | None = None
+        """Looks at a run without an end."""
+        if progress.steps.limit is None and progress.state.endless:
+            self._watch = endless_run.EndlessRunWatch(progress.batches, progress.state.way_to_an_end)
         self.restart()
 
     def restart(self) -> None:
@@ -78,6 +86,8 @@ class BatchIterator:
             raise StopIteration
         if self._over is not None:
             raise self._over
+        if self._watch is not None and self._progress.batches >= self._watch.at:
+            self._watch.look(self._progress.passes())
         began = time.perf_counter()
         try:
             batch = next(self._batches)

@@ -21,6 +21,7 @@ from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
 from seekable.state.journal import joined, placed, steers, without_steers
+from seekable.stream.from_dataset import passes_of
 from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 
@@ -81,6 +82,15 @@ class LanesState:
     def endless(self) -> bool:
         """True if the stream never ends."""
         return self._plain.endless
+
+    @property
+    def way_to_an_end(self) -> str:
+        """What bounds a run, or gives the stream an end."""
+        return "steps= of sk.Loader, or ds.stream(epochs=),"
+
+    def passes(self, cursor: StepCursor) -> float:
+        """Return how often the lanes of this rank have read all their rows."""
+        return passes_of(self.pipeline.stage, self.lanes.stages)
 
     def of_state(self, cursor: StepCursor) -> Stream:
         """Return the stream that a state is of; which older orders are over is known of all lanes alone."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from seekable._arguments import checked_count, checked_seconds, explains_keywords
 from seekable._log import LOG
+from seekable._other_words import STORAGE
 from seekable.errors import InvalidArgument, WrongType
 from seekable.loader.checkpoints import save_state
 from seekable.loader.positioned import loader_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
     from seekable.loader.checkpoints import Stateful
+    from seekable.storage.access import Storage
 
 __all__ = ["Stop", "preemption"]
 
@@ -56,7 +58,7 @@ _UNANSWERED: list[str] = []
 """Signals that came too late for a ``with`` to stop: the next one of this process stops by them."""
 
 
-@explains_keywords({})
+@explains_keywords(STORAGE)
 def preemption(
     loader: Stateful,
     folder: str | os.PathLike[str],
@@ -65,7 +67,7 @@ def preemption(
     every: int = 1,
     signals: Iterable[int] = _SIGNALS,
     keep: int = 3,
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> Stop:
     """Return a context manager that is true once to stop, at one step on all ranks; it saves the state.
 
@@ -87,7 +89,7 @@ def preemption(
             batches of a step of the optimizer, where it takes several; or more where a look takes long.
         signals: the signals that ask for a stop: ``SIGTERM`` and ``SIGUSR1``; none with ``()``.
         keep: as of ``sk.save_state``.
-        storage_options: the options of the store, as of ``sk.open``.
+        storage: how the store is reached, ``sk.Storage(options=...)``.
 
     Returns:
         A ``Stop``.
@@ -115,11 +117,11 @@ def preemption(
     loader_of(loader)
     return Stop(
         loader,
-        output_path(folder, storage_options),
+        output_path(folder, storage),
         deadline=_checked_deadline(deadline),
         every=checked_count("every", every, least=1),
         signals=_checked_signals(signals),
-        saving={"keep": checked_count("keep", keep, least=1), "storage_options": storage_options},
+        saving={"keep": checked_count("keep", keep, least=1), "storage": storage},
     )
 
 

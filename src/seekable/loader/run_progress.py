@@ -79,6 +79,10 @@ class RunProgress:
         """True if nothing was delivered, skipped or loaded."""
         return self.cursor == StepCursor() and self.resumed is None
 
+    def passes(self) -> float:
+        """Return how often all records of the sources were read, for data without an end."""
+        return self.state.passes(self.cursor)
+
     def begin(self) -> None:
         """Go to the next run, unless the next iterator begins at the cursor."""
         if not self.continues:

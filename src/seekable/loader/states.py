@@ -20,7 +20,7 @@ from seekable._log import LOG
 from seekable._typing import Value
 from seekable.errors import CorruptState, SeekableError, StateMismatch
 from seekable.loader.steps import StepCursor
-from seekable.nodes.bases import reads_objects
+from seekable.nodes.bases import reads_objects, records_of_sources
 from seekable.nodes.node import InnerNode, Node
 from seekable.order.remaining import Remaining
 from seekable.state.canonical import plain_json
@@ -150,6 +150,15 @@ class PipelineState(Protocol):
         """True if the pipeline never ends, so that its runs follow one another."""
         ...
 
+    @property
+    def way_to_an_end(self) -> str:
+        """What would give the pipeline an end, for data that has none."""
+        ...
+
+    def passes(self, cursor: StepCursor) -> float:
+        """Return how often all records of the sources were read at a cursor; 0 where that is not known."""
+        ...
+
     def of_state(self, cursor: StepCursor) -> Node | Stream:
         """Return the pipeline that a state at a cursor is of: without those older orders that are over."""
         ...
@@ -244,6 +253,15 @@ class DatasetState:
     def endless(self) -> bool:
         """True if the dataset has no last epoch."""
         return self._plain.size is None
+
+    @property
+    def way_to_an_end(self) -> str:
+        """What bounds a run, or gives the dataset epochs."""
+        return "steps= of sk.Loader, or ds.take(n), which cuts epochs of n records,"
+
+    def passes(self, cursor: StepCursor) -> float:
+        """Return how often all records of the sources were read, if each is read as often."""
+        return cursor.position / max(records_of_sources(self._plain), 1)
 
     def of_state(self, cursor: StepCursor) -> Node:
         """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""

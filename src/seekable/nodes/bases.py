@@ -64,6 +64,7 @@ __all__ = [
     "leaves_of",
     "positions_of_row",
     "reads_objects",
+    "records_of_sources",
     "replaced",
     "with_leaves",
 ]
@@ -409,6 +410,11 @@ def calls_functions(node: Node) -> bool:
 def reads_objects(node: Node) -> bool:
     """Return True if a source of a dataset has files that are objects of stores."""
     return any(files.has_objects for files in _files_of(node))
+
+
+def records_of_sources(node: Node) -> int:
+    """Return the number of records of the datasets with an end that an endless one draws from."""
+    return sum(map(records_of_sources, node.children)) if node.size is None else node.size
 
 
 def caches_of(node: Node) -> set[CacheChoice | None]:

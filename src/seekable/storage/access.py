@@ -127,6 +127,35 @@ class Storage:
             object.__setattr__(self, name, value)
 
 
+def checked_reach(storage: object) -> Storage:
+    """Return how the store is reached that something is written to, or that a file of ours is read from.
+
+    Raises:
+        WrongType: it is no ``sk.Storage``; its text may hold a secret, and is not shown.
+        InvalidArgument: it says what only ``sk.open`` can do.
+    """
+    if storage is None:
+        return Storage()
+    if not isinstance(storage, Storage):
+        message = (
+            f"storage must be a sk.Storage(...), or left out (got a {type(storage).__name__}): write "
+            f"storage=sk.Storage(options=...), or sk.Storage(filesystem=...)"
+        )
+        raise WrongType(message)
+    of_reading = [name for name in _OF_READING if getattr(storage, name) != getattr(Storage(), name)]
+    if of_reading:
+        message = (
+            f"here storage takes options= and filesystem= of sk.Storage, the others are for sk.open (got "
+            f"{' and '.join(f'{name}=' for name in of_reading)}): leave them out"
+        )
+        raise InvalidArgument(message)
+    return storage
+
+
+_OF_READING = ("cache", "pin", "refresh", "max_open_files")
+"""What matters where records are read."""
+
+
 def _check_options(options: object) -> None:
     if options is not None and not isinstance(options, Mapping):
         message = f"options must be a mapping of names to values (got a {type(options).__name__})"

@@ -11,7 +11,7 @@ import contextlib
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from seekable._arguments import checked_path
 from seekable._lazy import lazy
@@ -22,13 +22,15 @@ from seekable.storage.files import put_in_place, regular_only, stat_file, write_
 from seekable.storage.listing import address_of_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from io import RawIOBase
 
-    from seekable.storage import ranges
+    from seekable.storage import access, ranges
+    from seekable.storage.access import Storage
     from seekable.storage.far import FileOutput
 else:
+    access = lazy("seekable.storage.access")
     ranges = lazy("seekable.storage.ranges")
 
 _WINDOW_BYTES = 1 << 20
@@ -219,22 +221,22 @@ def output_of(path: str) -> FileOutput:
     return far().output if is_address(path) else LOCAL
 
 
-def output_path(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> str:
+def output_path(path: str | os.PathLike[str], storage: Storage | None = None) -> str:
     """Return the absolute path, or the address, of a file or a folder that is to be written or read.
 
-    The bucket of an address is mounted with the options; a slash at its end is left out.
+    The bucket of an address is mounted as ``storage`` says; a slash at its end is left out.
 
     Raises:
-        WrongType: the path is neither a text nor a path.
+        WrongType: the path is neither a text nor a path, or ``storage`` is no ``sk.Storage``.
         InvalidArgument: options for a local path, or wrong ones; or no file can have such a name.
     """
+    reach = None if storage is None else access.checked_reach(storage)
     given = checked_path(path)
     given = (address_of_path(given) if isinstance(path, os.PathLike) else None) or given
     if is_address(given):
-        return far().mount(given, storage_options).rstrip("/")
-    if storage_options:
-        message = (
-            f"storage_options are for addresses of stores, and {given!r} is a local path: leave them out"
-        )
+        options, file_system = (None, None) if reach is None else (reach.options, reach.filesystem)
+        return far().mount(given, options, file_system).rstrip("/")
+    if reach is not None and reach.is_for_stores:
+        message = f"storage is for addresses of stores, and {given!r} is a local path: leave it out"
         raise InvalidArgument(message)
     return os.path.abspath(os.path.expanduser(given))

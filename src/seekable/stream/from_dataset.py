@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import BadToken, NothingPassed
+from seekable.nodes.bases import records_of_sources
 from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
@@ -18,17 +19,18 @@ from seekable.stream.stage import Leaf
 from seekable.stream.stall import StallDetector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
+    from seekable.stream.lane import StageState
     from seekable.stream.runs import Pairs
-    from seekable.stream.stage import Lane
+    from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
-__all__ = ["FIRST_READ", "MOST_READ", "FromDataset"]
+__all__ = ["FIRST_READ", "MOST_READ", "FromDataset", "passes_of"]
 
 _FIRST_POSITIONS, _MOST_POSITIONS = 256, 4096
 """Positions whose order is computed together. The first array is small, so that the first item comes soon."""
@@ -185,6 +187,33 @@ class FromDataset(Leaf):
             message = f"a token of {self!r} is a position of at least {self.first}{last} (got {token!r})"
             raise BadToken(message)
         return token
+
+
+def passes_of(stage: Stage, states: Mapping[int, Sequence[StageState]]) -> float:
+    """Return how often some lanes of a stream without an end have read all their rows of every source.
+
+    Sources with an end do not count. Where the number of records of another one is not known, it is 0.
+
+    Args:
+        stage: the stage.
+        states: by lane the states of its stages, in the order of ``LaneIterator.walk``.
+    """
+    passes = []
+    for number, each in enumerate(_stages_of(stage)):
+        if each.inputs or not each.endless:
+            continue
+        records = records_of_sources(each.dataset) if isinstance(each, FromDataset) else 0
+        if not records:
+            return 0.0
+        read = sum(int(lane[number].values.get("at", 0)) for lane in states.values())
+        passes.append(read * each.lanes / (len(states) * records))
+    return min(passes, default=0.0)
+
+
+def _stages_of(stage: Stage) -> Iterator[Stage]:
+    yield stage
+    for below in stage.inputs:
+        yield from _stages_of(below)
 
 
 @final

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
+from seekable.nodes.endless_run import NEVER, EndlessRunWatch
 from seekable.nodes.evaluated import row_files_of
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import PipelineDescription, mismatch, text_of
 from seekable.state.document import StreamState, other_kind, parse_state
+from seekable.stream.from_dataset import passes_of
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 from seekable.stream.stage import Leaf, described
@@ -43,6 +45,7 @@ class StreamIterator:
         """The number of slots so far that had no item."""
         self._token: Token = None
         self._failed: BaseException | None = None
+        self._watch_from(0)
 
     @property
     def token(self) -> Token:
@@ -61,6 +64,8 @@ class StreamIterator:
             Exception: what a function of a stage raised, with a note that names the stage and the item. After
                 any error the iterator raises the same error again.
         """
+        if self._slot >= self._look_at:
+            self._look()
         try:
             pair = self._nexts[self._slot % self._stage_lanes]()
         except StopIteration:
@@ -157,6 +162,18 @@ class StreamIterator:
         self._partly_delivered = PartlyDelivered(self._lineage, rows_given(parsed.given))
         self._slot, self._empty = parsed.slot, parsed.slot - parsed.step
         self._token = self._failed = None
+        self._watch_from(self._slot)
+
+    def _watch_from(self, slot: int) -> None:
+        """Look, from a slot on, whether a stream without an end is read again and again."""
+        self._watch = EndlessRunWatch(slot, "ds.stream(epochs=), or st.take(n),")
+        self._look_at = self._watch.at if self._stage.endless else NEVER
+
+    def _look(self) -> None:
+        if self._failed is None:
+            states = {lane: iterator.states() for lane, iterator in self._iterators.items()}
+            self._watch.look(passes_of(self._stage, states))
+        self._look_at = self._watch.at
 
     def _note(self, lane: int) -> None:
         assert self._lineage is not None

@@ -17,10 +17,10 @@ from seekable.storage.listing import find_files
 from seekable.storage.paths import LOCAL, output_of, output_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from seekable.formats.file_format import FileFormat
+    from seekable.storage.access import Storage
     from seekable.storage.far import FileOutput
 
 __all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
@@ -190,9 +190,7 @@ class Target:
         return (end if self.file is None else f".{self.file}{end}") + self.hidden_suffix
 
 
-def target_of(
-    path: object, form: FileFormat, storage_options: Mapping[str, Any] | None = None
-) -> tuple[Target, FileFormat]:
+def target_of(path: object, form: FileFormat, storage: Storage | None = None) -> tuple[Target, FileFormat]:
     """Return the target that a user names, and the format of its files.
 
     A path that ends in the suffix of the format is one file, unless a folder of that name exists.
@@ -200,7 +198,7 @@ def target_of(
     Args:
         path: the path or the address.
         form: the format.
-        storage_options: the options of the store of an address.
+        storage: how the store of an address is reached.
 
     Raises:
         WrongType: ``path`` is no path.
@@ -210,7 +208,7 @@ def target_of(
         message = f"folder must be the path of a folder (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     given = os.fsdecode(path)
-    whole = output_path(path, storage_options)
+    whole = output_path(path, storage)
     used = far().passport([whole]) if is_address(whole) else None
     is_folder = given.endswith(os.sep) or os.path.isdir(whole) or (is_address(whole) and not parse(whole).key)
     if is_folder or not whole.lower().endswith((*_DATA, form.suffix)):

@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
@@ -35,12 +35,13 @@ from seekable.writing.target import checked_rows_per_file, made_folder, target_o
 from seekable.writing.written_parts import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
 
     from seekable.formats.file_format import Ending, FileFormat
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressChoice, Watch
+    from seekable.storage.access import Storage
     from seekable.writing.manifest import Manifest
     from seekable.writing.target import Target
     from seekable.writing.write_source import WriteSource
@@ -58,12 +59,12 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressChoice,
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> Written:
     """Write all records of a source; see ``Dataset.write``."""
     using = execution_options(jobs, executor, at_once=True)
     _check_folder(path, form.ending)
-    target, form = target_of(path, form, storage_options)
+    target, form = target_of(path, form, storage)
     identity = _identity(source, form, checked_rows_per_file(rows_per_file, target, form))
     with watched(progress, task="writing", rows=source.records) as watch:
         written = _write(source, target, form, identity, policy, using, watch)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._arguments import explains_keywords
 from seekable._lazy import lazy
+from seekable._other_words import STORAGE
 from seekable.formats.table import format_to_write, writer
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.file_format import FileFormat
     from seekable.parallel.progress import ProgressChoice
+    from seekable.storage.access import Storage
     from seekable.writing import write as writing
     from seekable.writing.manifest import Written
     from seekable.writing.write_source import WriteSource
@@ -47,6 +49,7 @@ ELSEWHERE_OF_TOKENS = {
     "key": "column=",
     "chat": "tokenizer=sk.Chat(tokenizer)",
     "mask": "tokenizer=sk.Chat(tokenizer, mask=...)",
+    **STORAGE,
 }
 """Where a value goes that people give to ``write_tokens`` and to ``sk.tokenize`` themselves."""
 
@@ -68,6 +71,7 @@ class WriteMethods(ABC):
             NotResumable: a stage of a stream cannot go on from a state.
         """
 
+    @explains_keywords(STORAGE)
     def write(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -80,7 +84,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, in a format.
 
@@ -99,7 +103,7 @@ class WriteMethods(ABC):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
+            storage: as in ``write_parquet``.
 
         Raises:
             InvalidArgument: there is no such format, or as in ``write_parquet``.
@@ -124,9 +128,10 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )
 
+    @explains_keywords(STORAGE)
     def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -141,7 +146,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as Parquet files or as one file.
 
@@ -177,7 +182,7 @@ class WriteMethods(ABC):
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
             progress: a function that is called with the progress; False for none. By default a bar on a
                 terminal.
-            storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
+            storage: how the store is reached, ``sk.Storage(options=...)``, if the folder is an address.
 
         Raises:
             EndlessDataset: there is no end: give ``stream(epochs=1)``, or ``take(n)``.
@@ -215,9 +220,10 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )
 
+    @explains_keywords(STORAGE)
     def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -230,7 +236,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as JSON lines: in several files, or in one.
 
@@ -251,7 +257,7 @@ class WriteMethods(ABC):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
+            storage: as in ``write_parquet``.
 
         Raises:
             WrongType: a record holds a value that JSON lacks.
@@ -281,9 +287,10 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )
 
+    @explains_keywords(STORAGE)
     def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -296,7 +303,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as tar files for WebDataset.
 
@@ -322,7 +329,7 @@ class WriteMethods(ABC):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
+            storage: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is not a sample: its key has a dot after the last slash or is not a plain
@@ -356,9 +363,10 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )
 
+    @explains_keywords(STORAGE)
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -373,7 +381,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as a Shar folder; they are Lhotse's cuts.
 
@@ -395,7 +403,7 @@ class WriteMethods(ABC):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
+            storage: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is not a cut, or a payload does not fit to its manifest; the message has the
@@ -431,7 +439,7 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )
 
     @explains_keywords(ELSEWHERE_OF_TOKENS)
@@ -449,7 +457,7 @@ class WriteMethods(ABC):
         jobs: int | None = None,
         executor: Executor | None = None,
         progress: ProgressChoice = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> Written:
         """Write the records of epoch 0, or all items of a stream, as a token store.
 
@@ -479,7 +487,7 @@ class WriteMethods(ABC):
             jobs: as in ``write_parquet``.
             executor: as in ``write_parquet``.
             progress: as in ``write_parquet``.
-            storage_options: as in ``write_parquet``.
+            storage: as in ``write_parquet``.
 
         Raises:
             WrongType: a record is not a document, an id does not fit into the dtype, or an array of
@@ -510,5 +518,5 @@ class WriteMethods(ABC):
             jobs=jobs,
             executor=executor,
             progress=progress,
-            storage_options=storage_options,
+            storage=storage,
         )

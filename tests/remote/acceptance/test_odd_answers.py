@@ -112,7 +112,9 @@ def test_a_conflict_of_writers_is_asked_for_again(listed: tuple[Corpus, Front]) 
     front.rule(Fault(status=412), target="^PUT .*part")
     options = {**corpus.bucket.options, **QUICK}
     written = f"{corpus.bucket.url}/written"
-    sk.from_sequence(list(corpus.records), version=1).write_jsonl(written, jobs=1, storage_options=options)
+    sk.from_sequence(list(corpus.records), version=1).write_jsonl(
+        written, jobs=1, storage=sk.Storage(options=options)
+    )
     assert list(sk.open(written, storage=sk.Storage(options=options))) == list(corpus.records)
     assert [noted.status for noted in front.log() if noted.fault] == [409, 409, 412]
 

@@ -1,4 +1,4 @@
-"""Google Cloud Storage: fake-gcs-server, of the extra ``dev``.
+"""Google Cloud Storage: fake-gcs-server, of the group ``dev``.
 
 It ignores If-Match, and its lists have one page.
 """

@@ -1,4 +1,4 @@
-"""S3: moto, of the extra ``dev``.
+"""S3: moto, of the group ``dev``.
 
 For contracts, never for speed: it copies the whole object for each range.
 """

@@ -86,7 +86,7 @@ def test_a_folder_has_the_bytes_of_a_local_one(kind: str, bucket: Bucket, tmp_pa
     local = tmp_path / "local"
     WRITERS[kind](local, jobs=1)
     address = f"{bucket.url}/out/{kind}"
-    written = WRITERS[kind](address, storage_options=bucket.options, jobs=1)
+    written = WRITERS[kind](address, storage=sk.Storage(options=bucket.options), jobs=1)
     assert written.paths == tuple(f"{address}/{Path(path).name}" for path in written.paths)
     assert written.kept == 0
     found = objects(address)
@@ -104,7 +104,7 @@ def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
     address = f"{bucket.url}/one.jsonl"
     bucket.upload({"one.jsonl": CONTENT})
     with pytest.raises(sk.errors.InvalidArgument, match="overwrite=True"):
-        data().write_jsonl(address, storage_options=bucket.options, jobs=1)
+        data().write_jsonl(address, storage=sk.Storage(options=bucket.options), jobs=1)
     written = data().write_jsonl(address, overwrite=True, jobs=1)
     assert written.paths == (address,)
     assert bucket.content("one.jsonl").count(b"\n") == len(ROWS)
@@ -113,9 +113,9 @@ def test_one_file_is_replaced_only_if_that_is_said(bucket: Bucket) -> None:
 def test_a_folder_with_other_data_is_refused(bucket: Bucket) -> None:
     bucket.upload({"out/theirs.jsonl": b"{}\n", "out/.hidden": b"", "out/note.md": b""})
     with pytest.raises(sk.errors.InvalidArgument, match=r"holds data .*theirs\.jsonl"):
-        data().write_jsonl(f"{bucket.url}/out", storage_options=bucket.options, jobs=1)
+        data().write_jsonl(f"{bucket.url}/out", storage=sk.Storage(options=bucket.options), jobs=1)
     other = sk.from_sequence(ROWS[:3])
-    other.write_jsonl(f"{bucket.url}/more", storage_options=bucket.options, jobs=1)
+    other.write_jsonl(f"{bucket.url}/more", storage=sk.Storage(options=bucket.options), jobs=1)
     with pytest.raises(sk.StateMismatch, match="another pipeline"):
         data().write_jsonl(f"{bucket.url}/more", jobs=1)
     data().write_jsonl(f"{bucket.url}/more", rows_per_file=40, overwrite=True, jobs=1)
@@ -127,13 +127,13 @@ def test_a_folder_with_other_data_is_refused(bucket: Bucket) -> None:
 def test_paths_of_written_files_are_addresses_as_the_user_writes_them(bucket: Bucket) -> None:
     """A suffix sets the bucket apart from one of the same name in another store."""
     mount(bucket.url, {"endpoint": "http://127.0.0.1:1"})
-    written = data().write_jsonl(f"{bucket.url}/out", storage_options=bucket.options, jobs=1)
+    written = data().write_jsonl(f"{bucket.url}/out", storage=sk.Storage(options=bucket.options), jobs=1)
     assert written.paths == (f"{bucket.url}/out/part-00000-of-00001.jsonl",)
     stream = data().stream(lanes=1, epochs=1)
-    written = stream.write_jsonl(f"{bucket.url}/stream", storage_options=bucket.options, jobs=1)
+    written = stream.write_jsonl(f"{bucket.url}/stream", storage=sk.Storage(options=bucket.options), jobs=1)
     assert written.paths == (f"{bucket.url}/stream/part-00000.jsonl",)
     loader = sk.Loader(data(), batch_size=2)
-    state = sk.save_state(f"{bucket.url}/run", loader, storage_options=bucket.options)
+    state = sk.save_state(f"{bucket.url}/run", loader, storage=sk.Storage(options=bucket.options))
     assert state.startswith(f"{bucket.url}/run/state-")
 
 
@@ -145,7 +145,9 @@ def test_of_two_machines_that_write_to_one_address_one_gets_an_error(
     others: list[Any] = []
 
     def write() -> Any:
-        return pipeline.write_jsonl(address, rows_per_file=20, jobs=1, storage_options=bucket.options)
+        return pipeline.write_jsonl(
+            address, rows_per_file=20, jobs=1, storage=sk.Storage(options=bucket.options)
+        )
 
     def at_once(row: dict[str, Any]) -> dict[str, Any]:
         if row["n"] == 45 and not others:
@@ -222,7 +224,7 @@ def test_a_call_that_failed_is_gone_on_with(kind: str, bucket: Bucket, tmp_path:
 
     address = f"{bucket.url}/torn"
     with pytest.raises(Boom):
-        write(address, storage_options=bucket.options)
+        write(address, storage=sk.Storage(options=bucket.options))
     there = objects(address)
     assert there
     assert all(content.endswith(b"\n") for content in there.values())
@@ -253,12 +255,14 @@ def test_worker_processes_write_the_parts_of_a_stream(bucket: Bucket) -> None:
 
 def test_wrong_options_are_refused_before_anything_is_written(bucket: Bucket, tmp_path: Path) -> None:
     with pytest.raises(sk.errors.InvalidArgument, match="did you mean 'region'"):
-        data().write_jsonl(f"{bucket.url}/x", storage_options={"regoin": "x"})
+        data().write_jsonl(f"{bucket.url}/x", storage=sk.Storage(options={"regoin": "x"}))
     with pytest.raises(sk.errors.InvalidArgument, match="local path"):
-        data().write_jsonl(tmp_path / "x", storage_options={"region": "x"})
+        data().write_jsonl(tmp_path / "x", storage=sk.Storage(options={"region": "x"}))
     assert not (tmp_path / "x").exists()
     with pytest.raises(AccessDenied):
-        data().write_jsonl(f"{bucket.url}/x", storage_options={**bucket.options, "anonymous": True}, jobs=1)
+        data().write_jsonl(
+            f"{bucket.url}/x", storage=sk.Storage(options={**bucket.options, "anonymous": True}), jobs=1
+        )
 
 
 def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_path: Path) -> None:
@@ -281,7 +285,7 @@ def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_p
         tokenizer=ids,
         eos=0,
         jobs=1,
-        storage_options=options,
+        storage=sk.Storage(options=options),
         store=sk.formats.TokenStore(rows_per_file=40),
     )
     assert [there[row]["tokens"].tolist() for row in (0, 50, 94)] == [
@@ -293,7 +297,7 @@ def test_tokens_are_written_to_an_address_and_opened_there(bucket: Bucket, tmp_p
             to=f"{address}2",
             tokenizer=ids,
             eos=0,
-            storage_options=options,
+            storage=sk.Storage(options=options),
             store=sk.formats.TokenStore(sample_size=5),
         )
     streamed = data().map(lambda row: {"tokens": ids(row["text"])}, version="1").stream(lanes=2, epochs=1)
@@ -317,7 +321,7 @@ def test_documents_of_a_part_that_was_written_again_come_from_its_new_rows(
             f"{bucket.url}/tokens",
             overwrite=True,
             jobs=1,
-            storage_options=bucket.options,
+            storage=sk.Storage(options=bucket.options),
             store=sk.formats.TokenStore(dtype="uint16"),
         )
         stored = sk.open(
@@ -334,7 +338,9 @@ def test_a_pipeline_file_and_its_rows_lie_in_a_store(bucket: Bucket) -> None:
     chosen = source.filter(is_even, jobs=1).shuffle(seed=1)
     place = f"{bucket.url}/even.json"
     chosen.save(place)
-    again = sk.load_pipeline(place, functions={"is_even": is_even}, storage_options=bucket.options)
+    again = sk.load_pipeline(
+        place, functions={"is_even": is_even}, storage=sk.Storage(options=bucket.options)
+    )
     assert again.fingerprint == chosen.fingerprint
     assert list(again[:5]) == list(chosen[:5])
     with pytest.raises(sk.DataNotFound, match="there is no file"):
@@ -351,7 +357,7 @@ def test_cuts_are_written_one_at_a_time(bucket: Bucket) -> None:
     address = f"{bucket.url}/shar"
     fields = {"note": "jsonl"}
     with sk.SharWriter(
-        address, fields, shard_size=40, compress_jsonl=False, storage_options=bucket.options
+        address, fields, shard_size=40, compress_jsonl=False, storage=sk.Storage(options=bucket.options)
     ) as writer:
         for row in ROWS:
             writer.write(as_cut(row))
@@ -373,7 +379,8 @@ def slow(n):
 pipeline = sk.from_sequence(range(200)).map(slow, version="1")
 if sys.argv[4] == "stream":
     pipeline = pipeline.stream(lanes=1, epochs=1)
-written = pipeline.write_jsonl(sys.argv[1], rows_per_file=20, jobs=1, storage_options=json.loads(sys.argv[2]))
+reach = sk.Storage(options=json.loads(sys.argv[2]))
+written = pipeline.write_jsonl(sys.argv[1], rows_per_file=20, jobs=1, storage=reach)
 print(written.kept, written.rows, flush=True)
 """
 

@@ -29,28 +29,20 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
     from seekable.storage import addresses
+    from seekable.storage.access import Storage
 else:
     addresses = lazy("seekable.storage.addresses")
 
-__all__ = ["Roots", "Stores", "files_as_json", "found_files", "saved_entries"]
+__all__ = ["Roots", "files_as_json", "found_files", "mounted", "saved_entries"]
 
 
 _REPO = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The arguments that say how addresses are reached."""
-
-    storage_options: Mapping[str, Any] | None = None
-    storage: object = None
-
-    def mounted(self, address: str) -> str:
-        """Return the address under which the files of a folder are named."""
-        if self.storage_options is None and self.storage is None:
-            return address
-        return far().mount(address, self.storage_options, self.storage)
+def mounted(address: str, reach: Storage) -> str:
+    """Return the address under which the files of a folder are named."""
+    return far().mount(address, reach.options, reach.filesystem) if reach.is_for_stores else address
 
 
 class _SavedFile(msgspec.Struct, omit_defaults=True):
@@ -87,7 +79,7 @@ class Roots:
 
     index_dir: str | os.PathLike[str] | None
 
-    stores: Stores
+    reach: Storage
 
     allow: tuple[str, ...]
     """The folders at which data is also looked for where it was, of addresses."""
@@ -98,7 +90,7 @@ class Roots:
         beside: str,
         root: object,
         index_dir: str | os.PathLike[str] | None,
-        stores: Stores,
+        reach: Storage,
         allow: tuple[str, ...],
     ) -> Roots:
         """Return the folders that the argument ``root`` of ``load_pipeline`` names.
@@ -115,11 +107,11 @@ class Roots:
             )
             raise WrongType(message)
         moved = tuple((_absolute(old) if old else "", _absolute(new)) for old, new in pairs)
-        return cls(beside, moved, index_dir, stores, allow)
+        return cls(beside, moved, index_dir, reach, allow)
 
     def candidates(self, folder: _Folder) -> Iterator[str]:
         """Yield the folders in which some files may be, the most likely one first."""
-        return (self.stores.mounted(root) if "://" in root else root for root in self._folders(folder))
+        return (mounted(root, self.reach) if "://" in root else root for root in self._folders(folder))
 
     def is_followed(self, saved: str) -> bool:
         """Return True if files are looked for where they were: not in a store that the call does not name."""

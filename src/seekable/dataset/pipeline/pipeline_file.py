@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.dataset.pipeline import PIPELINE_KEY
-from seekable.dataset.pipeline.data_files import Roots, Stores
+from seekable.dataset.pipeline.data_files import Roots, mounted
 from seekable.dataset.pipeline.fields import Given, RowFiles, checked
 from seekable.dataset.pipeline.node_json import NodeReader, NodeWriter, Resources
 from seekable.errors import (
@@ -29,6 +29,7 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.state.descriptions import difference
+from seekable.storage.access import Storage, checked_reach
 from seekable.storage.addresses import is_address, shown
 from seekable.storage.files import file_identity
 from seekable.storage.paths import open_file, output_of, output_path
@@ -74,12 +75,12 @@ def is_pipeline_file(path: str) -> bool:
         return False
 
 
-def write_pipeline(node: Node, path: object, storage_options: Mapping[str, Any] | None = None) -> None:
+def write_pipeline(node: Node, path: object, storage: Storage | None = None) -> None:
     """Write the pipeline file of a dataset, and the rows that it needs beside it; see ``Dataset.save``."""
     if not isinstance(path, str | os.PathLike):
         message = f"save() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
-    whole = output_path(path, storage_options)
+    whole = output_path(path, storage)
     _check_place(whole, node)
     rows = RowFiles(whole)
     writer = NodeWriter(os.path.dirname(whole), rows)
@@ -123,16 +124,16 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_pipeline` is given, and one 
     progress: ProgressHook | None,
     order_only: bool = False,
     pipes: str = "refuse",
-    stores: Stores | None = None,
+    storage: Storage | None = None,
     allow: object = None,
 ) -> Node:
     """Return the node of a dataset that was saved; see ``seekable.load_pipeline``.
 
     With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
-    argument of ``sk.open``. ``stores`` says how addresses are reached, ``allow`` which of them may be named.
+    argument of ``sk.open``. ``storage`` says how addresses are reached, ``allow`` which of them may be named.
     """
-    stores, allowed = stores or Stores(), checked_allow(allow)
-    place, document = _document(path, stores)
+    reach, allowed = checked_reach(storage), checked_allow(allow)
+    place, document = _document(path, reach)
     given = Given("functions", functions), Given("sequences", sequences)
     try:
         checked(document.get("functions"), dict[str, _Function], "functions")
@@ -140,7 +141,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_pipeline` is given, and one 
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
-        roots = Roots.of(os.path.dirname(place), root, index_dir, stores, allowed)
+        roots = Roots.of(os.path.dirname(place), root, index_dir, reach, allowed)
         resources = (roots, *given, described, sequence_types, progress, order_only, pipes, allowed)
         reader = NodeReader(Resources(*resources))
         nodes = _read(reader, document.get("nodes"))
@@ -156,19 +157,19 @@ def needed_names(path: str) -> tuple[list[str], list[str]]:
     Raises:
         DataNotFound, UnsupportedFormat, CorruptState: as ``seekable.load_pipeline``.
     """
-    _, document = _document(path, Stores())
+    _, document = _document(path, Storage())
     functions, sequences = (
         checked(document.get(key), dict[str, Any], key) for key in ("functions", "sequences")
     )
     return list(functions), list(sequences)
 
 
-def _document(path: object, stores: Stores) -> tuple[str, dict[str, Any]]:
+def _document(path: object, reach: Storage) -> tuple[str, dict[str, Any]]:
     if not isinstance(path, str | os.PathLike):
         message = f"load_pipeline() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     place = output_path(path)
-    place = stores.mounted(place) if is_address(place) else place
+    place = mounted(place, reach) if is_address(place) else place
     named = shown(place)
     try:
         text = output_of(place).read(place)

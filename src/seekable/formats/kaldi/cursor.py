@@ -45,6 +45,9 @@ _LITTLE = 1 << 20
 
 _SPACES = frozenset(b" \t\n\r\f\v")
 
+_READS_INTO = hasattr(os, "preadv")
+"""True if the system reads into memory that is there; macOS does from version 11 on."""
+
 
 class Output(Protocol):
     """A binary file that is written."""
@@ -695,7 +698,7 @@ class BufferedCursor(Cursor):
             return np.frombuffer(self._gathered(size, what), dtype)
         self.check_count(size, what)
         found = np.empty(count, dtype)
-        if self._descriptor < 0 or not self._filled_at_once(found):
+        if self._descriptor < 0 or not _READS_INTO or not self._filled_at_once(found):
             self._fill(found.view(np.uint8).data, what)
         return found
 
@@ -761,4 +764,8 @@ def _copy_into(source: RangeSource, view: memoryview, position: int) -> int:
 
 
 def _pread_into(descriptor: int, view: memoryview, position: int) -> int:
-    return os.preadv(descriptor, [view], position)
+    if _READS_INTO:
+        return os.preadv(descriptor, [view], position)
+    data = os.pread(descriptor, len(view), position)
+    view[: len(data)] = data
+    return len(data)

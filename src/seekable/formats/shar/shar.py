@@ -366,7 +366,7 @@ def _check_packages(field: str, decode: Mapping[str, Any]) -> None:
         if package := decoder.missing_package:
             message = (
                 f"to decode the field {field!r}, whose payloads are .{suffix}, as {decoder.name!r} needs "
-                f"{package}, which is not installed: pip install {package}. Or take its bytes with "
+                f"{package}, which is not installed: {decoder.install}. Or take its bytes with "
                 f"decode={{{field!r}: 'bytes'}}, or leave it out with columns="
             )
             raise MissingDependency(message)

@@ -403,7 +403,7 @@ def _lhotse_cut(cut: dict[str, Any]) -> Any:
     if not is_installed("lhotse"):
         raise MissingDependency(
             "the cut has no payload ('data'), and lhotse, which loads it from elsewhere, is not installed: "
-            "pip install lhotse"
+            "pip install 'seekable[lhotse]'"
         )
     from lhotse.serialization import deserialize_item
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import checked_count, checked_flag, explains_keywords
+from seekable._other_words import STORAGE
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.shar.shar_cuts import EncodedCut, UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import checked_layout
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from seekable.formats.shar.shar_layout import SharLayout
+    from seekable.storage.access import Storage
 
 __all__ = ["SharShard", "SharWriter"]
 
@@ -70,7 +72,7 @@ class SharWriter:
             ``".part-3"``; so several writers can fill one folder.
         shard_offset: the number of the first shard, for the same.
         overwrite: True to remove the shards of these fields that are there, from the first number on.
-        storage_options: the options of the store, as of ``sk.open``, if the folder is an address.
+        storage: how the store is reached, ``sk.Storage(options=...)``, if the folder is an address.
 
     Raises:
         WrongType, InvalidArgument: an argument breaks a rule, or the folder has such shards already.
@@ -86,6 +88,7 @@ class SharWriter:
         ['cuts.000000.jsonl.gz', 'recording.000000.tar']
     """
 
+    @explains_keywords(STORAGE)
     def __init__(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         folder: str | os.PathLike[str],
@@ -99,7 +102,7 @@ class SharWriter:
         shard_suffix: str | None = None,
         shard_offset: int = 0,
         overwrite: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
+        storage: Storage | None = None,
     ) -> None:
         if not isinstance(folder, str | os.PathLike):
             message = f"folder must be the path of a folder (got {folder!r} of type {type(folder).__name__})"
@@ -114,7 +117,7 @@ class SharWriter:
         self._warns = checked_flag("warn_unused_fields", warn_unused_fields)
         self._unused: set[str] = set()
         """The fields that were warned of."""
-        self._folder = output_path(folder, storage_options)
+        self._folder = output_path(folder, storage)
         self._overwrite = checked_flag("overwrite", overwrite)
         self._shard: _WholeShard | None = None
         self._cuts = 0

@@ -94,6 +94,11 @@ class FieldDecoder:
         """The first package that the decoder needs and that is not installed; empty if there is none."""
         return next((name for name in self.packages if importlib.util.find_spec(name) is None), "")
 
+    @property
+    def install(self) -> str:
+        """What to type where a package is missing: ``pip install 'seekable[images]'``."""
+        return f"pip install 'seekable[{_EXTRAS[self.missing_package]}]'"
+
 
 def field_decoder(field: str, asked: AskedDecoder = None) -> FieldDecoder:
     """Return the decoder of a field.
@@ -393,7 +398,7 @@ def check_fields(
         if package := decoder.missing_package:
             message = (
                 f"{where}: to decode the field {field!r} as {decoder.name!r} needs {package}, which is not "
-                f"installed: pip install 'seekable[{_EXTRAS[package]}]'. Or leave the column out with "
+                f"installed: {decoder.install}. Or leave the column out with "
                 f"columns=, or take its bytes with decode={{{field!r}: 'bytes'}}"
             )
             raise MissingDependency(message)

@@ -282,7 +282,8 @@ def _blocks(exported: memoryview) -> Iterator[SeekPoint]:
     magic, version, _, _, content, _, window_bytes, count = _HEADER.unpack_from(exported)
     if (magic, version) != _KNOWN:
         message = (
-            f"indexed_gzip exports points as {magic!r} of version {version}, and {_KNOWN} are known here"
+            f"indexed_gzip exports points as {magic!r} of version {version}, and {_KNOWN} are known here: "
+            f"pip install 'indexed_gzip<2'"
         )
         raise MissingDependency(message)
     points: Any = np.frombuffer(exported, _POINT, count, _HEADER.size)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from seekable._arguments import checked_count
+from seekable._arguments import checked_count, explains_keywords
 from seekable._lazy import lazy
 from seekable._optional import optional
+from seekable._other_words import STORAGE
 from seekable.dataset.dataset import Dataset, from_sequence
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.graph import known_size
@@ -17,7 +18,6 @@ from seekable.writing.target import target_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     import ray
     from ray import data as ray_data
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.tables import parquet_writer
     from seekable.integrations.ray import blocks as ray_blocks
     from seekable.integrations.ray.datasink import FileSink
+    from seekable.storage.access import Storage
 else:
     ray_blocks = lazy("seekable.integrations.ray.blocks")
     ray_data = optional("ray.data", extra="ray")
@@ -128,6 +129,7 @@ def from_ray(ray_dataset: ray.data.Dataset, *, version: str | int | None = None)
     return from_sequence(rows, version=digest if version is None else version)
 
 
+@explains_keywords(STORAGE)
 def sk_sink(
     folder: str | os.PathLike[str],
     *,
@@ -135,7 +137,7 @@ def sk_sink(
     compression: str | None = None,
     schema: Any = None,
     min_rows_per_file: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> FileSink:
     """Return a sink of Ray Data that writes JSON lines or Parquet as ``ds.write_jsonl`` and its like do.
 
@@ -152,7 +154,7 @@ def sk_sink(
         schema: of Parquet, a ``pyarrow.Schema``: the columns and their types; if left out, each file has
             those of its first block, and ``sk.open`` unites them.
         min_rows_per_file: the least rows of a file, but for the last; if left out, Ray's blocks decide.
-        storage_options: the options of the store, as of ``sk.open``.
+        storage: how the store is reached, ``sk.Storage(options=...)``.
 
     Raises:
         InvalidArgument: an argument breaks a rule, or the folder holds data.
@@ -174,7 +176,7 @@ def sk_sink(
     else:
         message = f"format must be 'jsonl' or 'parquet', and schema= is for 'parquet' (got {format!r})"
         raise InvalidArgument(message)
-    target, form = target_of(folder, form, storage_options)
+    target, form = target_of(folder, form, storage)
     if target.file is not None:
         message = f"a sink writes a folder of files, and {target.file!r} is one file by its suffix"
         raise InvalidArgument(message)

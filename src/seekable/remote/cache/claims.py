@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import struct
+import sys
 import threading
 from typing import TYPE_CHECKING, Self
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claims", "UnitClaim", "is_network_folder"]
 
-_SET = getattr(fcntl, "F_OFD_SETLK", None)
+_SET = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 _LOCK = struct.Struct("hhqqi4x")
 """``struct flock`` of 64-bit Linux: type, whence, first byte, number of bytes, process."""
 

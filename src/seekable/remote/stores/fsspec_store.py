@@ -41,6 +41,8 @@ _NEEDED: Final = ("info", "cat_file", "find", "ls")
 _ETAGS: Final = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "ukey")
 _TIMES: Final = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 _SECOND_NS: Final = 10**9
+_PACKAGES: Final = {"smbclient": "smbprotocol", "libarchive": "libarchive-c", "XRootD": "fsspec-xrootd"}
+"""The packages that bring modules of other names."""
 _LIBRARY: Final = re.compile(
     r"unable to load lib|load lib\w+ failed|cannot open shared object", re.IGNORECASE
 )
@@ -210,8 +212,12 @@ class FsspecStore(Store):
         except ValueError:
             message = f"no package reads addresses of {scheme}://: obstore and fsspec have no such scheme"
             raise InvalidArgument(message) from None
+        except MissingDependency:
+            raise
         except ImportError as error:
-            message = f"reading {scheme}:// needs a package that is not installed: {error}"
+            name = getattr(error.__cause__, "name", None) or ""
+            way = f": pip install {_PACKAGES.get(name, name)}" if name else ""
+            message = f"reading {scheme}:// needs a package that is not installed ({error}){way}"
             raise MissingDependency(message) from None
         authority = self._mount.authority.partition(SUFFIX_MARK)[0]
         from_url = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - as fsspec's own url_to_fs

@@ -32,7 +32,7 @@ from seekable.nodes.graph import HOLE
 from seekable.nodes.node import node_of
 from seekable.parallel.progress import progress_or_bar
 from seekable.state.functions import describe_function
-from seekable.storage.access import Storage
+from seekable.storage.access import Storage, checked_reach
 from seekable.storage.listing import has_addresses
 from seekable.writing.preview import looked_at
 from seekable.writing.write import checked_policy, write
@@ -77,7 +77,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressChoice = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage: Storage | None = None,
 ) -> Dataset:
     """Write the texts of data as a token store, and return the dataset of its documents.
 
@@ -108,8 +108,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         jobs: the number of processes; by default more than this one are started if that pays.
         executor: any ``concurrent.futures.Executor`` whose workers can read the data and write the folder.
         progress: a function that is called with the progress; False for none. By default a bar on a terminal.
-        storage_options: the options of the stores of addresses, as of ``sk.open``: of the source, and of
-            ``to``.
+        storage: how stores are reached, ``sk.Storage(options=...)``: of the source, and of ``to``.
 
     Raises:
         WrongType: a record has no text, or an id does not fit the dtype; the message names file and row.
@@ -131,8 +130,9 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         [[97, 98, 99, 0], [0], [100, 0]]
     """
     how = _checked_parts(checked_store(store))
-    dataset = _opened(source, to, jobs, executor, progress, storage_options)
-    of_target = storage_options if has_addresses(to) else None
+    reach = checked_reach(storage)
+    dataset = _opened(source, to, jobs, executor, progress, reach)
+    of_target = reach if has_addresses(to) else None
     form, node = _form(node_of(dataset), tokenizer, column, eos, how)
     with progress_or_bar(progress) as shown:
         written = write(
@@ -144,11 +144,11 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             jobs=jobs,
             executor=executor,
             progress=_counting_tokens(shown, checked_path(to)),
-            storage_options=of_target,
+            storage=of_target,
         )
     if how.sample_size is not None and not written.bytes:
         raise _no_sample(written.rows, how.sample_size)
-    return open_dataset(to, progress=progress, storage=Storage(options=of_target))
+    return open_dataset(to, progress=progress, storage=of_target)
 
 
 def _checked_parts(how: TokenStore) -> TokenStore:
@@ -195,7 +195,7 @@ def _opened(
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressChoice,
-    storage_options: Mapping[str, Any] | None,
+    reach: Storage,
 ) -> Dataset:
     """Return the dataset of the texts.
 
@@ -218,11 +218,10 @@ def _opened(
                 f"read: name a folder beside it, or a glob of the files as the source"
             )
             raise InvalidArgument(message)
-    of_source = storage_options if has_addresses(source) else None
     return open_dataset(
         source,
         index=Index(jobs=jobs, executor=executor),
-        storage=Storage(options=of_source),
+        storage=reach if has_addresses(source) else None,
         progress=progress,
     )
 
