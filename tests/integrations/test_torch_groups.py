@@ -101,14 +101,8 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name(server: Server, tmp_p
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (
-            "ranks",
-            "a state needs all 4 ranks of the stream (there are 0 of 4, 1 of 4; of 4, 2 and 3 are missing",
-        ),
-        (
-            "group",
-            "a state needs all 4 ranks of the stream (there are 0 of 4, 1 of 4; of 4, 2 and 3 are missing",
-        ),
+        ("ranks", f"{MISSING} (there are 0 of 4, 1 of 4; 2 and 3 are missing)"),
+        ("group", f"{MISSING} (there are 0 of 4, 1 of 4; 2 and 3 are missing)"),
         ("pipelines", "rank 1 is at step 0 of the pipeline "),
         ("steps", "rank 1 is at step 1 of the pipeline "),
     ],
