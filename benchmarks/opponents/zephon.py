@@ -64,12 +64,11 @@ class Opponent:
         began = time.perf_counter()
         pipeline.restore(json.loads(state))
         try:
-            batch, wrong = next(iter(pipeline)), None
+            batch = next(iter(pipeline))
         except RuntimeError as error:
-            batch, wrong = None, str(error)
+            return {"bytes": len(state), "seconds": 0.0, "wrong": str(error)}
         seconds = time.perf_counter() - began
-        if batch is not None and _digest(batch) != wanted:
-            wrong = "another batch comes"
+        wrong = None if _digest(batch) == wanted else "another batch comes"
         return {"bytes": len(state), "seconds": seconds, "wrong": wrong}
 
     def ranks(self, shards: str, chunk: int | None) -> list[int]:
