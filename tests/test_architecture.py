@@ -44,7 +44,17 @@ OPTIONAL = frozenset(
             "lhotse",
         ),
         *("jinja2", "lightning", "obstore"),
-        *("gigatoken", "pyarrow", "ray", "soundfile", "starlette", "tiktoken", "tokenizers", "torch"),
+        *(
+            "gigatoken",
+            "pyarrow",
+            "ray",
+            "sentencepiece",
+            "soundfile",
+            "starlette",
+            "tiktoken",
+            "tokenizers",
+            "torch",
+        ),
         *("uvicorn", "zstandard"),
     }
 )

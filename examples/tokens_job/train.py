@@ -73,6 +73,10 @@ class Bigrams:
         """Return what some samples add to the gradient. No token is predicted from another document."""
         pairs = [_pairs(sample["tokens"], sample["segment_ids"]) for sample in samples]
         last, following = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return self.share_of(last, following)
+
+    def share_of(self, last: NDArray[Any], following: NDArray[Any]) -> Share:
+        """Return what some pairs of tokens add to the gradient."""
         inputs, outputs = self.weights
         hidden = inputs[last]
         scores = hidden @ outputs.T

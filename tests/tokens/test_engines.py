@@ -252,9 +252,7 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     with pytest.raises(sk.errors.InvalidArgument, match="not UTF-8 at byte 1"):
         engine_of(tmp_path / "b.model")
     (tmp_path / "c.model").write_bytes(b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\x02\x0a\xff")
-    with pytest.raises(
-        sk.errors.InvalidArgument, match=r"c\.model' is a model of SentencePiece.*tokenizer\.json"
-    ):
+    with pytest.raises((sk.errors.InvalidArgument, sk.MissingDependency), match="sentencepiece"):
         engine_of(tmp_path / "c.model")
 
 

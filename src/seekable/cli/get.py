@@ -63,7 +63,8 @@ def get(  # noqa: PLR0913 - an argument for each of its own options
     """Print records, in the order asked, as they are in the file.
 
     Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
-    also says where the record lies. With --decode, token ids are printed as their text. With --sample, the
+    also says where the record lies. With --decode, token ids are printed as their text, what a loss mask has
+    in the loss between [[ and ]]. With --sample, the
     rows are samples of Dataset.pack, of epoch 0; decoded, each piece is below the document, and the record of
     the corpus, that it is of. Samples of any other packing are those of a file that Dataset.save wrote.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.loader.step_plan import places_of
 from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
-from seekable.packing.nodes.sample_form import TOKENS
+from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
 from seekable.viewer.facts.json_documents import in_words, place_as_json
-from seekable.viewer.facts.token_contents import engine_of_store
+from seekable.viewer.facts.token_contents import engine_of_store, token_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.dataset import Dataset
+    from seekable.formats.tokens.tokenizing.engine import Engine
 
 __all__ = ["TokenDecoder", "ids_of", "samples_with_pieces", "write_samples", "write_texts"]
 
@@ -54,14 +56,39 @@ class TokenDecoder:
         Raises:
             InvalidArgument: the file is not in a token store with a tokenizer, and none was named.
         """
-        engine = self._named if self._named is not None else engine_of_store(os.path.dirname(path))
-        return engine.decode(ids)
+        return self._engine(path).decode(ids)
+
+    def runs(self, ids: Sequence[int], mask: Sequence[int], path: str) -> list[dict[str, Any]]:
+        """Return the text of ids in runs that are in the loss, and runs that are not.
+
+        Args:
+            ids: the ids.
+            mask: for each id a number that is not 0 if it is in the loss.
+            path: the file that they lie in.
+
+        Raises:
+            InvalidArgument: no tokenizer is known; see `text`.
+        """
+        texts = zip(token_texts(self._engine(path), ids), mask, strict=True)
+        return [
+            {"text": "".join(text for text, _ in run), "trained": is_trained}
+            for is_trained, run in itertools.groupby(texts, key=_is_trained)
+        ]
+
+    def _engine(self, path: str) -> Engine:
+        return self._named if self._named is not None else engine_of_store(os.path.dirname(path))
+
+
+def _is_trained(token: tuple[str, int]) -> bool:
+    return bool(token[1])
 
 
 def write_texts(
     documents: Dataset, rows: Sequence[int], decoder: TokenDecoder, *, key: str, as_json: bool
 ) -> None:
     """Print the texts of documents, each with a newline after it.
+
+    Of documents with a loss mask, what is trained on stands between ``[[`` and ``]]``.
 
     Args:
         documents: records with token ids.
@@ -77,12 +104,19 @@ def write_texts(
         place, record = documents.locate(row), documents[row]
         ids = ids_of(record, key)
         path = next((one.path for one in places_of(place)), "")
+        mask = record.get(LOSS_MASK) if isinstance(record, dict) else None
+        runs = None if mask is None else decoder.runs(ids, list(mask), path)
         text = decoder.text(_unpadded(ids, record), path)
         if as_json:
+            marked = {} if runs is None else {"runs": runs}
             location = place_as_json(place)
-            write_document({"row": row, "location": location, "text": text, "record": {key: ids}})
+            write_document({"row": row, "location": location, "text": text, **marked, "record": {key: ids}})
         else:
-            write_line(text)
+            write_line(text if runs is None else _marked(runs))
+
+
+def _marked(runs: Sequence[dict[str, Any]]) -> str:
+    return "".join(f"[[{run['text']}]]" if run["trained"] else run["text"] for run in runs)
 
 
 def _unpadded(ids: list[int], record: Any) -> list[int]:

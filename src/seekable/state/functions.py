@@ -103,16 +103,15 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
         message = f"a function is needed (got {fn!r} of type {type(fn).__name__})"
         raise WrongType(message)
     checked_version(version)
-    described = _named(fn, version)
+    described = dict(fn.description) if isinstance(fn, DescribedFunction) else _named(fn, version)
     if version is not None:
         described["version"] = version
     return described
 
 
 def _named(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
-    if isinstance(fn, NamedFunction | DescribedFunction):
-        is_named = isinstance(fn, NamedFunction)
-        return {**_named(fn.fn, version), "name": fn.name} if is_named else dict(fn.description)
+    if isinstance(fn, NamedFunction):
+        return {**_named(fn.fn, version), "name": fn.name}
     if isinstance(fn, functools.partial):
         described = _named(fn.func, version)
         arguments = [list(fn.args), dict(sorted(fn.keywords.items()))]
@@ -235,8 +234,8 @@ def _function(fn: Any, around: tuple[Any, ...]) -> list[Any]:
     if any(fn is other for other in around):
         return ["recursion", around[::-1].index(fn)]
     around = (*around, fn)
-    if isinstance(fn, NamedFunction | DescribedFunction):
-        return _function(fn.fn, around) if isinstance(fn, NamedFunction) else _described(fn, around)
+    if isinstance(fn, NamedFunction):
+        return _function(fn.fn, around)
     if isinstance(fn, functools.partial):
         return ["partial", _function(fn.func, around), _value(fn.args, around), _value(fn.keywords, around)]
     if isinstance(fn, types.MethodType):
@@ -252,7 +251,7 @@ def _function(fn: Any, around: tuple[Any, ...]) -> list[Any]:
                 for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
             ],
         ]
-    if isinstance(fn, (*_NAMED_TYPES, types.BuiltinFunctionType)):
+    if isinstance(fn, (*_NAMED_TYPES, types.BuiltinFunctionType, DescribedFunction)):
         return _value(fn, around)
     raise _Incomparable(_shown(fn))
 
@@ -322,6 +321,7 @@ _KINDS: tuple[tuple[Any, Callable[[Any, tuple[Any, ...]], list[Any]]], ...] = (
     (re.Pattern, lambda value, around: ["pattern", _value(value.pattern, around), value.flags]),
     (os.PathLike, lambda value, around: ["path", _value(os.fspath(value), around)]),
     (types.ModuleType, lambda value, _: ["module", value.__name__]),
+    (DescribedFunction, _described),
     (_NAMED_TYPES, lambda value, _: ["named", _name(value)]),
     (types.BuiltinFunctionType, _built_in),
     (_FUNCTIONS, _function),

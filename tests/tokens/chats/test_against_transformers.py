@@ -20,11 +20,10 @@ pytestmark = pytest.mark.frameworks(name="transformers")
 
 
 def oracle(template: str) -> Any:
-    from transformers import PreTrainedTokenizerFast
+    import transformers
 
-    return PreTrainedTokenizerFast(
-        tokenizer_object=chat_tokenizer(), bos_token="<s>", eos_token="</s>", chat_template=template
-    )
+    made: Any = transformers.PreTrainedTokenizerFast
+    return made(tokenizer_object=chat_tokenizer(), bos_token="<s>", eos_token="</s>", chat_template=template)
 
 
 def theirs(tokenizer: Any, record: dict[str, Any], **variables: Any) -> tuple[list[int], list[int]] | str:

@@ -192,12 +192,12 @@ def test_truncation_ends_in_a_turn_of_the_loss() -> None:
     assert cut["tokens"].tolist() == whole["tokens"].tolist()
 
 
-SHAREGPT = [
+SHAREGPT: list[dict[str, Any]] = [
     {"from": "system", "value": "Be brief."},
     {"from": "human", "value": "2 + 2 ="},
     {"from": "gpt", "value": "four", "weight": 0},
 ]
-ROLES = [
+ROLES: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "2 + 2 ="},
     {"role": "assistant", "content": "four", "weight": 0},
@@ -367,7 +367,7 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from seekable.formats.tokens.chats import chat
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    monkeypatch.delitem(vars(chat.jinja2), "Environment", raising=False)
+    monkeypatch.delitem(vars(vars(chat)["jinja2"]), "Environment", raising=False)
     with pytest.raises(sk.MissingDependency, match=r"^this needs jinja2.*pip install 'seekable\[chat\]'$"):
         chat_of()
 

@@ -101,7 +101,7 @@ def _described(
         tokenizer_name: the name of the tokenizer's file in the folder; None for no file.
     """
     tokenizing, engine = form.tokenizing, _tokenizer(form.tokenizing.engine)
-    counts = [part.trained for part in parts]
+    counts = [part.trained for part in parts if part.trained is not None]
     tokenizer = None
     if engine is not None:
         tokenizer = TokenizerFacts(
@@ -126,7 +126,7 @@ def _described(
         tokenizer=tokenizer,
         source=SourceFacts(origin.fingerprint, origin.records, list(origin.files)),
         parts=list(parts),
-        trained=sum(counts) if None not in counts else None,
+        trained=sum(counts) if counts and len(counts) == len(parts) else None,
     )
 
 

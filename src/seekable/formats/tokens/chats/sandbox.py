@@ -38,7 +38,7 @@ from seekable.formats.tokens.chats.rendered import Rendered, UnfitChat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from datetime import datetime
+    from datetime import date
 
     from jinja2 import Template
     from jinja2.compiler import Frame
@@ -85,7 +85,7 @@ class _Watch:
 
     __slots__ = ("_begun", "_made", "_seconds", "_ticks", "length", "now", "spans")
 
-    def __init__(self, seconds: float, now: datetime | None) -> None:
+    def __init__(self, seconds: float, now: date | None) -> None:
         self._seconds, self._begun = seconds, time.thread_time()
         self._ticks = self._made = 0
         self.now = now
@@ -179,7 +179,7 @@ class SandboxedTemplate:
         self._template, self.marks = _compiled(source, name)
         """`marks` is True if the template has blocks of what the model writes."""
 
-    def render(self, values: Mapping[str, Any], *, seconds: float, now: datetime | None) -> Rendered:
+    def render(self, values: Mapping[str, Any], *, seconds: float, now: date | None) -> Rendered:
         """Return the text of a conversation, and the spans that the template marks.
 
         Args:
@@ -429,7 +429,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc]
     code_generator_class = _Generator
-    concat = staticmethod(_joined)  # type: ignore[assignment]
+    concat = staticmethod(_joined)
 
     def built(self, value: Any) -> Any:
         """Return a list, a tuple or a dict that was written out."""
@@ -496,9 +496,9 @@ def _check_method(name: str, owner: str, arguments: list[Any]) -> None:
 class _Marks(Extension):
     """The tag ``{% generation %}``, and a step in each turn of a loop."""
 
-    tags: ClassVar[set[str]] = {"generation", _LOOP_TURN}
+    tags = {"generation", _LOOP_TURN}  # noqa: RUF012 - as jinja2 declares it
 
-    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:  # type: ignore[override]
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
         """Put a tag behind the head of each loop."""
         begins = in_head = False
         for token in stream:

@@ -228,4 +228,5 @@ def mask_of_spans(offsets: Int64s, spans: Sequence[Span]) -> NDArray[np.uint8]:
     place = np.maximum.accumulate(np.searchsorted(bounds[:, 1], offsets[:, 0], side="right"))
     inside = place < len(bounds)
     starts = bounds[np.minimum(place, len(bounds) - 1), 0]
-    return (inside & (offsets[:, 1] > starts)).astype(np.uint8)
+    mask: NDArray[np.uint8] = (inside & (offsets[:, 1] > starts)).astype(np.uint8)
+    return mask

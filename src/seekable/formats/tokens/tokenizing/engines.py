@@ -29,6 +29,7 @@ from seekable.formats.tokens.tokenizing.fast_engines import (
     tiktoken_named,
 )
 from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, huggingface_engine
+from seekable.formats.tokens.tokenizing.sentencepiece_engine import sentencepiece_engine
 from seekable.parallel.pickling import pickled_digest
 from seekable.state.canonical import fingerprint_of
 from seekable.state.functions import describe_function
@@ -59,7 +60,8 @@ def engine_of(tokenizer: Any, engine: str | None = None) -> Engine:
     """Return the engine of a tokenizer.
 
     Args:
-        tokenizer: the path of a ``tokenizer.json`` or of a folder with one; a ``tokenizers.Tokenizer``; a
+        tokenizer: the path of a ``tokenizer.json``, of a folder with one, or of a model of SentencePiece; a
+            ``tokenizers.Tokenizer``; a
             fast tokenizer of transformers; a ``tiktoken.Encoding``, or ``"tiktoken:"`` and the name of one; a
             function of a text that returns its ids, or of a list of texts that returns a list for each.
         engine: the package that makes the ids; None for the package that the tokenizer is of. ``"gigatoken"``
@@ -130,12 +132,7 @@ def _of_path(path: str) -> Engine:
     try:
         data = read_bytes(file)
         if _is_sentencepiece(data):
-            message = (
-                f"{file!r} is a model of SentencePiece, and a {_FILE} is read here: give that of the same "
-                f"model (on the Hub it lies beside it), or a function of a text that returns its ids, such "
-                f"as sentencepiece.SentencePieceProcessor(model_file={file!r}).encode"
-            )
-            raise InvalidArgument(message)
+            return sentencepiece_engine(data, of=repr(file))
         return huggingface_engine(data.decode(), of=repr(file))
     except FileNotFoundError:
         message = (

@@ -93,7 +93,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         source: what ``sk.open`` takes, or a dataset; records are dicts, or texts themselves.
         to: the folder of the store, which is made if it does not exist; or its address, such as
             ``s3://bucket/tokens``.
-        tokenizer: the path of a ``tokenizer.json`` or of a folder with one, a ``tokenizers.Tokenizer``, a
+        tokenizer: the path of a ``tokenizer.json``, of a folder with one or of a model of SentencePiece, a
+            ``tokenizers.Tokenizer``, a
             fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
             text that returns ids, or of a list of texts that returns a list for each. An object that is
             called, and a method of one, are recognised by the pickled state of the object. For conversations
