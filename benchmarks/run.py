@@ -21,6 +21,7 @@ sys.path.insert(0, ROOT)
 
 from benchmarks import (  # noqa: E402 - a script is given its own folder, not the root
     at_scale,
+    chats,
     cold,
     data,
     epochs,
@@ -76,6 +77,7 @@ TOPICS = {
     "shar": shar.rows,
     "tokens": tokens.rows,
     "tokenizing": tokenizing.rows,
+    "chats": chats.rows,
     "remote": remote.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,

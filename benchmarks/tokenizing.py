@@ -47,7 +47,7 @@ _MEGABYTES_A_SECOND = 100
 def rows(data: Data) -> Iterator[Row]:
     """Measure each engine that is installed."""
     rounds = min(data.sizes.rounds, _MOST_ROUNDS)
-    corpus = _corpus(data)
+    corpus = corpus_of(data)
     for engine, package in _ENGINES.items():
         name = f"tokenize with {package}, one core"
         if importlib.util.find_spec("tokenizers") is None or importlib.util.find_spec(package) is None:
@@ -57,7 +57,7 @@ def rows(data: Data) -> Iterator[Row]:
             yield from _engine(corpus, engine, name, rounds)
 
 
-def _corpus(data: Data) -> str:
+def corpus_of(data: Data) -> str:
     """Return a folder with the standard library as JSON lines, written now unless it is there."""
     most = min(_BYTES, data.sizes.records * _BYTES_A_RECORD)
     folder = os.path.join(data.folder, f"source-code-{most}")
@@ -89,7 +89,7 @@ def _texts() -> Iterator[str]:
                 yield whole[start : start + _CHARACTERS]
 
 
-def _tokenizer(folder: str, texts: list[str]) -> str:
+def trained_tokenizer(folder: str, texts: list[str]) -> str:
     """Return the path of a byte-level BPE that is trained on texts, now unless it is there."""
     path = os.path.join(folder, "tokenizer.json")
     if os.path.exists(path):
@@ -112,7 +112,7 @@ def _engine(folder: str, engine: str, name: str, rounds: int) -> Iterator[Row]:
     paths = [os.path.join(folder, f"{copy}.jsonl") for copy in range(copies)]
     with open(paths[0], encoding="utf-8") as file:
         texts = [json.loads(line)["text"] for line in file]
-    path = _tokenizer(folder, texts)
+    path = trained_tokenizer(folder, texts)
     batches = [texts[first : first + _AT_ONCE] for first in range(0, len(texts), _AT_ONCE)] * copies
     encode = _alone(engine, path)
     size = copies * os.path.getsize(paths[0])
@@ -133,7 +133,7 @@ def _engine(folder: str, engine: str, name: str, rounds: int) -> Iterator[Row]:
         for batch in batches:
             encode(batch)
 
-    with _single_threaded():
+    with single_threaded():
         jobs = {"ours": Contestant(ours, count=size), "alone": Contestant(alone, count=size)}
         times = race(jobs, rounds=rounds)
     speed, other = 1e-6 / times.median("ours"), 1e-6 / times.median("alone")
@@ -161,7 +161,7 @@ def _alone(engine: str, path: str) -> Callable[[list[str]], object]:
 
 
 @contextlib.contextmanager
-def _single_threaded() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """Keep the package tokenizers from starting threads."""
     before = os.environ.get("TOKENIZERS_PARALLELISM")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

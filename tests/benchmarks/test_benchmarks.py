@@ -19,6 +19,7 @@ from benchmarks import (
     at_scale,
     at_scale_jobs,
     bare,
+    chats,
     competitors,
     data,
     epochs,
@@ -202,6 +203,11 @@ def test_whole_calls_of_tokenize_are_measured(tiny: data.Data) -> None:
     rows = list(tokenizing.rows(tiny))
     assert [row.unit for row in rows] == ["MB/s"] * 4
     assert all(row.value > 0 for row in rows)
+
+
+def test_conversations_are_measured_or_what_is_absent_is_named(tiny: data.Data) -> None:
+    (row,) = chats.rows(tiny)
+    assert row.value > 0 or row.against.endswith("not installed")
 
 
 @pytest.mark.skipif(not remote_store.is_there(), reason=nginx.MISSING)
