@@ -82,6 +82,17 @@ def source(name: int, n: int) -> Graph:
     return graph(dataset, lambda _: items, steady=True)
 
 
+def without(below: Graph, name: int, rows: list[int]) -> Graph:
+    """Leave rows of a source out, of which one at least is kept."""
+
+    def epochs(number: int) -> list[Item]:
+        items = below.epoch(number)
+        return [items[row] for row in models.without(rows, len(items), number)]
+
+    listed = [(f"<builtins.list {name}>", row) for row in rows]
+    return graph(below.dataset.without(listed), epochs, steady=False)
+
+
 def shuffle(below: Graph, seed: int) -> Graph:
     def epochs(number: int) -> list[Item]:
         items, key = below.epoch(number), derive(kind_key("shuffle"), seed, number)
@@ -334,7 +345,10 @@ def graphs(draw: st.DrawFn, depth: int = 5) -> Graph:
     """Draw a pipeline of up to ``depth`` nodes above its sources."""
     if depth == 0 or draw(st.integers(0, 9)) == 0:
         sizes = st.one_of(st.integers(0, 3), st.integers(1, 90), st.just(1003))
-        return source(draw(st.integers(0, 10**6)), draw(sizes))
+        name, size = draw(st.integers(0, 10**6)), draw(sizes)
+        made = source(name, size)
+        rows = draw(st.sets(st.integers(0, size - 1), max_size=size - 1)) if size > 1 else set()
+        return without(made, name, sorted(rows)) if rows and draw(st.booleans()) else made
     below = draw(graphs(depth=depth - 1))
     if below.size > MOST:
         below = cut(below, below.dataset.take(MOST), slice(MOST))

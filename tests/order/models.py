@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seekable.order.keys import derive
+from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import permute_one
 
 BLOCK = 64
@@ -171,3 +171,14 @@ def windowed(edges: Sequence[int], *, key: int, window: int, lanes: int) -> list
             order += [inside[permute_one(i, len(inside), within)] for i in range(len(inside))]
         orders.append(order)
     return [orders[row % lanes][row // lanes] for row in range(n)]
+
+
+def without(rows: Sequence[int], size: int, epoch: int) -> list[int]:
+    """Return what comes in an epoch of ``size`` rows, place by place, if some ascending rows are left out."""
+    kept = [row for row in range(size) if row not in set(rows)]
+    comes = list(range(size))
+    for number, row in enumerate(rows):
+        chunk, place = divmod(number, len(kept))
+        key = derive(kind_key("without"), 0, epoch, chunk)
+        comes[row] = kept[permute_one(place, len(kept), key)]
+    return comes

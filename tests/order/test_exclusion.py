@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.order import models
 
 from seekable.order.exclusion import Exclusion, RowBitmap, RowList, RowSet, row_set
-from seekable.order.keys import derive, kind_key
-from seekable.order.permutation import permute_one
 
 
 @st.composite
@@ -53,23 +52,12 @@ def test_the_smaller_form_is_taken() -> None:
     assert type(row_set(rows[:0], 0)) is RowBitmap
 
 
-def model(rows: list[int], size: int, epoch: int) -> list[int]:
-    """Return what comes in an epoch, row by row, by the words of the documentation."""
-    kept = [row for row in range(size) if row not in set(rows)]
-    out = list(range(size))
-    for number, row in enumerate(rows):
-        chunk, place = divmod(number, len(kept))
-        key = derive(kind_key("without"), 0, epoch, chunk)
-        out[row] = kept[permute_one(place, len(kept), key)]
-    return out
-
-
 @given(sets(), st.sampled_from([0, 1, 5, 2**40]))
 def test_it_is_its_model(case: tuple[list[int], int], epoch: int) -> None:
     rows, size = case
     out = Exclusion(as_rows(rows), size)
     positions = epoch * size + np.arange(size)
-    expected = [epoch * size + row for row in model(rows, size, epoch)]
+    expected = [epoch * size + row for row in models.without(rows, size, epoch)]
     assert out.forward(positions).tolist() == expected
     assert [out.forward_one(int(position)) for position in positions] == expected
 

@@ -40,6 +40,9 @@ _WORD, _BLOCK = 1 << _WORD_SHIFT, 1 << _BLOCK_SHIFT
 _WORDS = _BLOCK // _WORD
 """The words of 64 bits in a block, which has one running count."""
 
+_WORD_STARTS = np.arange(0, _BLOCK, _WORD, dtype=np.int64)
+_ALL_ONES = (1 << _WORD) - 1
+
 _AT_ONCE = 1 << 18
 """The number of places that the inverse looks at together."""
 
@@ -181,6 +184,10 @@ class RowBitmap(RowSet):
         """The number of rows of the set before each block, then of all."""
         # Beyond the last row all bits are 0, so that there are numbers of others that no caller asks for.
         self._other_counts = edges - self._counts
+        ones = _ones(self._words[: blocks * _WORDS]).reshape(-1, _WORDS)
+        self._within = np.zeros((blocks, _WORDS), dtype=np.uint16)
+        """The number of rows of the set in each block that come before each of its words."""
+        np.cumsum(ones[:, :-1], axis=1, out=self._within[:, 1:])
 
     def holding(self, rows: Int64s) -> NDArray[np.intp]:
         """Return the indices of the rows whose bit is set."""
@@ -195,9 +202,7 @@ class RowBitmap(RowSet):
         words = rows >> _WORD_SHIFT
         below = (U64(1) << (rows & (_WORD - 1)).astype(np.uint64)) - U64(1)
         ranks: Int64s = self._counts[rows >> _BLOCK_SHIFT] + _ones(self._words[words] & below)
-        first = words & ~(_WORDS - 1)
-        for number in range(_WORDS - 1):
-            ranks += np.where(first + number < words, _ones(self._words[first + number]), 0)
+        ranks += self._within.reshape(-1)[words]
         return ranks
 
     def rank_one(self, row: int) -> int:
@@ -209,27 +214,40 @@ class RowBitmap(RowSet):
 
     def select(self, numbers: Int64s) -> Int64s:
         """Return the rows of the set with some numbers."""
-        return self._selected(numbers, self._counts, U64(0))
+        block = np.searchsorted(self._counts, numbers, side="right") - 1
+        return self._selected(block, numbers - self._counts[block], self._within[block], U64(0))
 
     def select_others(self, numbers: Int64s) -> Int64s:
         """Return the rows outside the set with some numbers."""
-        return self._selected(numbers, self._other_counts, ~U64(0))
+        block = np.searchsorted(self._other_counts, numbers, side="right") - 1
+        within = _WORD_STARTS - self._within[block]
+        return self._selected(block, numbers - self._other_counts[block], within, ~U64(0))
 
     def select_other(self, number: int) -> int:
         """Return the row outside the set with one number."""
-        return int(self.select_others(np.array([number], dtype=np.int64))[0])
+        block = bisect_right(self._other_count_view, number) - 1
+        left, first = number - self._other_count_view[block], block << (_BLOCK_SHIFT - 3)
+        for word in range(first, first + _BLOCK // 8, 8):
+            bits = ~int.from_bytes(self._byte_view[word : word + 8], "little") & _ALL_ONES
+            if left < (ones := bits.bit_count()):
+                for _ in range(left):
+                    bits &= bits - 1
+                return (word << 3) + (bits & -bits).bit_length() - 1
+            left -= ones
+        raise AssertionError(number)
 
-    def _selected(self, numbers: Int64s, counts: Int64s, flip: np.uint64) -> Int64s:
-        """Return the rows with some numbers among those whose bits are 1 after they were flipped or not."""
-        block = np.searchsorted(counts, numbers, side="right") - 1
-        left = numbers - counts[block]
-        word = block * _WORDS
-        for number in range(_WORDS - 1):
-            ones = _ones(self._words[block * _WORDS + number] ^ flip)
-            # Once the word is found, it stays behind the one that is looked at.
-            passed = (word == block * _WORDS + number) & (left >= ones)
-            left -= np.where(passed, ones, 0)
-            word += passed
+    def _selected(self, block: Int64s, left: Int64s, within: Int64s, flip: np.uint64) -> Int64s:
+        """Return the rows that have some numbers in their blocks, of those whose bits are 1 once flipped.
+
+        Args:
+            block: the block of each row.
+            left: its number in the block.
+            within: the number of rows before each word of the block.
+            flip: what the bits are combined with by exclusive or.
+        """
+        number = (within <= left[:, None]).sum(axis=1) - 1
+        word = block * _WORDS + number
+        left = left - within[np.arange(left.size), number]
         return (word << _WORD_SHIFT) + _place_in_word(self._words[word] ^ flip, left)
 
     @cached
@@ -239,6 +257,10 @@ class RowBitmap(RowSet):
     @cached
     def _count_view(self) -> memoryview:
         return self._counts.data
+
+    @cached
+    def _other_count_view(self) -> memoryview:
+        return self._other_counts.data
 
 
 def _bits(rows: Int64s, size: int) -> NDArray[np.uint64]:
@@ -252,10 +274,14 @@ def _bits(rows: Int64s, size: int) -> NDArray[np.uint64]:
     return words
 
 
-def _bit(packed: NDArray[np.uint8], rows: Int64s) -> NDArray[np.uint8]:
-    """Return the bits of some rows, as 0 or another number."""
-    set_: NDArray[np.uint8] = packed[rows >> 3] & (np.uint8(1) << (rows & 7).astype(np.uint8))
-    return set_
+def _bit(packed: NDArray[np.uint8], rows: Int64s) -> NDArray[np.bool_]:
+    """Return a bool array of the bits of some rows."""
+    low = rows.astype(np.uint8)  # The last bits alone count.
+    low &= np.uint8(7)
+    found = packed.take(rows >> 3)
+    found >>= low
+    found &= np.uint8(1)
+    return found.view(np.bool_)
 
 
 _MASKS = tuple(map(U64, (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)))
@@ -272,14 +298,19 @@ def _ones(words: NDArray[np.uint64]) -> Int64s:
 
 def _place_in_word(words: NDArray[np.uint64], left: Int64s) -> Int64s:
     """Return the place of the bit in each word that is 1 and has ``left`` such bits below it."""
-    places = np.zeros_like(left)
-    for width in (32, 16, 8, 4, 2, 1):
-        low = _ones(words & U64((1 << width) - 1))
-        above = left >= low
-        left = left - np.where(above, low, 0)
-        places += np.where(above, width, 0)
-        words = np.where(above, words >> U64(width), words)
-    return places
+    parts = words.view(np.uint8).reshape(-1, 8)
+    ends = np.cumsum(_ONES_OF_BYTE[parts], axis=1)
+    byte = (ends <= left[:, None]).sum(axis=1)
+    each = np.arange(left.size)
+    found = parts[each, byte]
+    left = left - (ends[each, byte] - _ONES_OF_BYTE[found])
+    return (byte << 3) + _PLACES_IN_BYTE[found, left]
+
+
+_BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+_ONES_OF_BYTE = _BITS_OF_BYTE.sum(axis=1).astype(np.int64)
+_PLACES_IN_BYTE = np.argsort(1 - _BITS_OF_BYTE.astype(np.int8), axis=1, kind="stable")
+"""For each byte the places of its bits that are 1, ascending, and then the others."""
 
 
 @final

@@ -131,7 +131,7 @@ class PackedNode(UnaryNode, RecordNode):
             call=f"{self.kind}()",
             stride=self.cut.length,
             axis=child.axis if is_window and isinstance(child, SlicedLeaf) else None,
-            left_out=self.left_out,
+            mark=None if self.left_out is None else self.left_out.out_of,
         )
 
     @cached

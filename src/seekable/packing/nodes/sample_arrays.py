@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import SlicedAxis
     from seekable.nodes.node import Node
     from seekable.packing.document_lengths import Documents
-    from seekable.packing.nodes.left_out import LeftOutDocuments
     from seekable.packing.nodes.sample_form import Positions, SampleForm
     from seekable.packing.order.pieces import Packing
 
@@ -392,8 +391,8 @@ class SampleMaker:
         """Return the name that an array has in the records of the child; None for the record itself."""
         return self.form.key if name == TOKENS else name
 
-    left_out: LeftOutDocuments | None = None
-    """The documents whose tokens are padding."""
+    mark: Callable[[PlacedPieces], PlacedPieces] | None = None
+    """Marks the pieces of documents that are left out; None if there are none."""
 
     def pieces(self, rows: Int64s, epochs: Int64s) -> PlacedPieces:
         """Return the pieces of samples, given by int64 rows and the epoch of each."""
@@ -402,7 +401,7 @@ class SampleMaker:
     def placed(self, pieces: Pieces) -> PlacedPieces:
         """Return pieces with their places in samples; those of documents that are left out are marked."""
         found = placed(pieces, self.width)
-        return found if self.left_out is None else self.left_out.out_of(found)
+        return found if self.mark is None else self.mark(found)
 
     def arrays(self, pieces: PlacedPieces, copy: Copy) -> dict[str, Any]:
         """Return the columns of one sample or more; see `_sample_arrays`."""
