@@ -30,14 +30,13 @@ import seekable as sk
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_ROUNDS = 5
-VOCABULARY = 32_000
-
 
 @dataclass(frozen=True)
 class Sizes:
     """The sizes of models and batches."""
 
+    rounds: int
+    vocabulary: int
     layers: int
     width: int
     length: int
@@ -51,8 +50,8 @@ class Sizes:
     """Archives of 256 images."""
 
 
-FULL = Sizes(20, 2048, 2048, 16, 20_000, 256, 256, 16)
-SMALL = Sizes(1, 64, 128, 4, 500, 8, 8, 1)
+FULL = Sizes(5, 32_000, 20, 2048, 2048, 16, 20_000, 256, 256, 16)
+SMALL = Sizes(1, 512, 1, 64, 128, 4, 500, 8, 8, 1)
 
 
 class Tokens(nn.Module):
@@ -60,7 +59,7 @@ class Tokens(nn.Module):
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, sizes.width)
+        self.embedding = nn.Embedding(sizes.vocabulary, sizes.width)
         heads = max(1, sizes.width // 128)
         layer = nn.TransformerEncoderLayer(sizes.width, heads, 4 * sizes.width, dropout=0, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, sizes.layers, enable_nested_tensor=False)
@@ -95,7 +94,7 @@ def packed_tokens(folder: str, sizes: Sizes) -> sk.Dataset:
     """Return packed samples of documents of about 400 tokens, shuffled."""
     rng = np.random.default_rng(0)
     lengths = np.maximum(1, rng.lognormal(6, 1, sizes.documents).astype(int))
-    documents = [{"tokens": rng.integers(0, VOCABULARY, length, np.uint16)} for length in lengths]
+    documents = [{"tokens": rng.integers(0, sizes.vocabulary, length, np.uint16)} for length in lengths]
     sk.from_sequence(documents, version=1).write_tokens(folder)
     return sk.open(folder).pack(sizes.length, seed=0)
 
@@ -157,7 +156,7 @@ def measure(name: str, model: nn.Module, data: sk.Dataset, count: int, given: ar
     ways = {ahead: batches(data, count, given.device, ahead=ahead) for ahead in (True, False)}
     there = itertools.repeat(next(ways[True]))
     waits: dict[bool, list[float]] = {True: [], False: []}
-    for _, ahead in itertools.product(range(_ROUNDS), ways):
+    for _, ahead in itertools.product(range(given.rounds), ways):
         alone = seconds_a_step(step, there, given.steps, given.device)
         waits[ahead].append(1 - alone / seconds_a_step(step, ways[ahead], given.steps, given.device))
     shares = {ahead: 100 * statistics.median(each) for ahead, each in waits.items()}
@@ -181,6 +180,7 @@ def main() -> int:
         print("images from tar: not measured, no GPU here")
         return 0
     sizes = SMALL if given.small else FULL
+    given.rounds = sizes.rounds
     with tempfile.TemporaryDirectory() as folder:
         packed = packed_tokens(os.path.join(folder, "tokens"), sizes)
         measure("packed tokens", Tokens(sizes), packed, sizes.sequences, given)
