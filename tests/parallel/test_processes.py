@@ -76,7 +76,6 @@ def test_jobs_must_be_positive() -> None:
 
 SCRIPT = """
 import operator, os, sys
-from seekable.parallel.pickling import deserialized, serialized
 from seekable.parallel.processes import WorkerProcesses
 print("main runs", flush=True)
 workers = WorkerProcesses(1)
@@ -109,8 +108,7 @@ def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:
         import sys
         sys.path.insert(0, {str(tmp_path)!r})
         import mine
-        from seekable.parallel.pickling import deserialized, serialized
-from seekable.parallel.processes import WorkerProcesses
+        from seekable.parallel.processes import WorkerProcesses
         with WorkerProcesses(1) as workers:
             print(workers.submit(mine.answer).result())
     """
