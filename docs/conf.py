@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from seekable._version import __version__
+from seekable.formats import contract, look
+from seekable.storage.listing import FoundFiles
+
+# A struct evaluates its annotations for its signature, and these names are imported for types alone.
+vars(contract)["FoundFiles"] = FoundFiles
+vars(look).update(Callable=Callable, Collection=Collection)
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
