@@ -215,7 +215,9 @@ class RowBitmap(RowSet):
     def select(self, numbers: Int64s) -> Int64s:
         """Return the rows of the set with some numbers."""
         block = np.searchsorted(self._counts, numbers, side="right") - 1
-        return self._selected(block, numbers - self._counts[block], self._within[block], U64(0))
+        return self._selected(
+            block, numbers - self._counts[block], self._within[block].astype(np.int64), U64(0)
+        )
 
     def select_others(self, numbers: Int64s) -> Int64s:
         """Return the rows outside the set with some numbers."""
@@ -248,7 +250,8 @@ class RowBitmap(RowSet):
         number = (within <= left[:, None]).sum(axis=1) - 1
         word = block * _WORDS + number
         left = left - within[np.arange(left.size), number]
-        return (word << _WORD_SHIFT) + _place_in_word(self._words[word] ^ flip, left)
+        rows: Int64s = (word << _WORD_SHIFT) + _place_in_word(self._words[word] ^ flip, left)
+        return rows
 
     @cached
     def _byte_view(self) -> memoryview:
@@ -304,7 +307,8 @@ def _place_in_word(words: NDArray[np.uint64], left: Int64s) -> Int64s:
     each = np.arange(left.size)
     found = parts[each, byte]
     left = left - (ends[each, byte] - _ONES_OF_BYTE[found])
-    return (byte << 3) + _PLACES_IN_BYTE[found, left]
+    places: Int64s = (byte << 3) + _PLACES_IN_BYTE[found, left]
+    return places
 
 
 _BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
