@@ -18,6 +18,7 @@ from seekable._lazy import imported
 from seekable._typing import Value
 from seekable.errors import CorruptRecord, CorruptState, InvalidArgument, WrongType
 from seekable.storage.compression import COMPRESSED, compression_of
+from seekable.storage.listing import FoundFiles  # noqa: TC001 - the signature of Claim has it
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import Finder
     from seekable.index.verification import Verification
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Asked, FoundFiles
+    from seekable.storage.listing import Asked
 
 __all__ = [
     "BeforeIndex",
