@@ -253,3 +253,14 @@ def test_distributed_checkpoints_of_torch_hold_both(tmp_path: Path) -> None:
     load({"sampler": again, "loader": other}, checkpoint_id=tmp_path, no_dist=True)
     assert found + list(loader) == list(loader_of(numbers()))
     assert list(other) == list(loader_of(numbers()))[7:]
+
+
+def test_a_sampler_refuses_the_state_of_a_run_that_was_steered() -> None:
+    """Its positions are those of the dataset as it was declared."""
+    mixed = sk.mix([numbers(), numbers()], weights=[1, 1], seed=1, stop="never")
+    loader = sk.Loader(mixed, batch_size=4)
+    sampler = BatchSampler(mixed, batch_size=4)
+    sampler.load_state_dict(loader.state_dict())
+    loader.steer([1, 3], at=5)
+    with pytest.raises(sk.StateMismatch, match=r"go on with sk\.Loader"):
+        sampler.load_state_dict(loader.state_dict())

@@ -279,6 +279,7 @@ def test_one_of_several_mixtures_is_named() -> None:
     loader.steer([1, 0], mixture=0)
     assert [each.mixture for each in loader.journal] == [0, 1]
     assert {record[0] for record in next(iter(loader))} == {"b"}
+    assert "journal: steer(at=0, weights=[0, 1], mixture=1)\n" in loader.explain()
 
 
 def test_steers_that_change_nothing_are_no_entries() -> None:

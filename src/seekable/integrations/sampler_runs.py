@@ -13,9 +13,10 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.dataset.position import NotedPosition, Position, Positions
-from seekable.errors import DeliveryUnknown, InvalidArgument, StoppedIterator
+from seekable.errors import DeliveryUnknown, InvalidArgument, StateMismatch, StoppedIterator
 from seekable.loader.positioned import go_to_run, move_silently
 from seekable.loader.steps import StepCursor
+from seekable.state.document import WITH_JOURNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -214,9 +215,14 @@ class SamplerRuns:
         """Go to where a state was taken.
 
         Raises:
-            StateMismatch: the state is of another pipeline, or of other data.
+            StateMismatch: the state is of another pipeline, or of other data; or its run has a journal.
             CorruptState: the document is not a state.
         """
+        if state.get("seekable") == WITH_JOURNAL:
+            raise StateMismatch(
+                "the run of this state was steered, or leaves records out (its 'journal'), and a "
+                "BatchSampler gives positions of the dataset as it was declared: go on with sk.Loader"
+            )
         self._loader.load_state_dict(state)
         self._restart()
 

@@ -11,12 +11,12 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from msgspec import structs
+from msgspec import field, structs
 
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.loader.batches import dataset_batches, fetched_ahead
-from seekable.loader.pieces import Pieces
+from seekable.loader.pieces import LastPieces
 from seekable.nodes.bases import caches_of
 from seekable.state.journal import placed
 from seekable.storage.far import far
@@ -57,6 +57,8 @@ class DatasetSource(Value, frozen=True):
     pipeline: Node
     steps: Steps
     collate: Collate
+    last: LastPieces = field(default_factory=LastPieces)
+    """The pieces of the last run, with which those of the next one begin."""
     merges = False
 
     def starts(self, state: Any, cursor: StepCursor, workers: int) -> list[JobStart]:
@@ -74,7 +76,7 @@ class DatasetSource(Value, frozen=True):
         """Return a job for each share of the steps."""
         fetches = not (apart and self._fetches_for_workers)
         return [
-            DatasetJob(self.pipeline, self.steps, self.collate, number, count, fetches)
+            DatasetJob(self.pipeline, self.steps, self.collate, number, count, fetches, self.last)
             for number in range(count)
         ]
 
@@ -91,7 +93,7 @@ class DatasetSource(Value, frozen=True):
         turns = itertools.cycle([*results[first:], *results[:first]])
         batches = (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
         if apart and self._fetches_for_workers:
-            pieces = Pieces(self.pipeline, starts[0].journal)
+            pieces = self.last.of(self.pipeline, starts[0].journal)
             return fetched_ahead(batches, pieces, self.steps, cursor)
         return batches
 
@@ -112,11 +114,12 @@ class DatasetJob(Value, frozen=True):
     of: int
     fetches_ahead: bool
     """False if another process fetches what the next batches are read from."""
+    last: LastPieces
 
     def results(self, start: JobStart) -> Iterator[MadeBatch]:
         """Yield the batches of this job."""
         return dataset_batches(
-            Pieces(self.dataset, start.journal),
+            self.last.of(self.dataset, start.journal),
             self.steps,
             start.cursor,
             self.collate,
@@ -132,7 +135,7 @@ class DatasetJob(Value, frozen=True):
     def paths(self, start: JobStart) -> set[str]:
         """Return the files of the first batch."""
         positions, _ = self.steps.positions(start.cursor, 1, all_ranks=False)
-        return Pieces(self.dataset, start.journal).at(start.cursor.step).plan(positions).paths
+        return self.last.of(self.dataset, start.journal).at(start.cursor.step).plan(positions).paths
 
 
 @final

@@ -362,6 +362,7 @@ class Loader(Steerable):
         )
         device = self._producer.device
         lines += [] if device is None else [f"device: {device}"]
+        lines += [f"journal: {entry}" for entry in self.journal]
         return "\n".join([*lines, self.dataset.explain()])
 
     def report(self) -> dict[str, Any]:

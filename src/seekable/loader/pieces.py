@@ -6,6 +6,7 @@ and ``set_epoch`` can go back.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, final
 
 from seekable._lazy import lazy
@@ -21,7 +22,7 @@ else:
     steer = lazy("seekable.nodes.steer")
     without = lazy("seekable.nodes.without")
 
-__all__ = ["Pieces"]
+__all__ = ["LastPieces", "Pieces"]
 
 
 @final
@@ -31,6 +32,8 @@ class Pieces:
     Args:
         dataset: the dataset without a journal.
         journal: the entries. Those that are needed have positions.
+        before: earlier pieces of the run, of which those before the first other entry need not be made again:
+            a controller may steer thousands of times.
 
     Example:
         >>> import seekable as sk
@@ -41,10 +44,18 @@ class Pieces:
         (True, False, 5, None)
     """
 
-    def __init__(self, dataset: Node, journal: Journal = ()) -> None:
+    def __init__(self, dataset: Node, journal: Journal = (), *, before: Pieces | None = None) -> None:
         self._journal = journal
         self._datasets = [dataset]
         """The dataset with none of the entries, with the first one, and so on as far as it was asked for."""
+        if before is not None and before.at(-1) is dataset:
+            self._datasets = before.common_with(journal)
+
+    def common_with(self, journal: Journal) -> list[Node]:
+        """Return the datasets that another journal has in common with this one, as far as they were made."""
+        pairs = zip(journal, self._journal, strict=False)
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return self._datasets[: 1 + same]
 
     def at(self, step: int) -> Node:
         """Return the dataset that makes the batch of a step."""
@@ -71,3 +82,19 @@ def _changed(dataset: Node, entry: Entry) -> Node:
     if isinstance(entry, Exclude):
         return without.excluded(dataset, entry.rows, fill=entry.fill)
     return steer.changed(dataset, (entry,))
+
+
+@final
+class LastPieces:
+    """The pieces that were made last, which the next ones begin with."""
+
+    def __init__(self) -> None:
+        self._last: Pieces | None = None
+
+    def of(self, dataset: Node, journal: Journal) -> Pieces:
+        """Return the pieces of a run."""
+        self._last = made = Pieces(dataset, journal, before=self._last)
+        return made
+
+    def __reduce__(self) -> tuple[type[LastPieces], tuple[()]]:
+        return LastPieces, ()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
-from seekable.loader.pieces import Pieces
+from seekable.loader.pieces import LastPieces
 from seekable.loader.steps import StepCursor
 from seekable.state.document import TrainerPass
 from seekable.state.journal import placed
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import MadeBatch
+    from seekable.loader.pieces import Pieces
     from seekable.loader.states import PipelineState, Resumed
     from seekable.loader.steps import Steps
 
@@ -50,6 +51,7 @@ class RunProgress:
         """The pass that a trainer has announced; None where none counts passes."""
         self._loaded_pass: TrainerPass | None = None
         """The pass in which the last state was taken, until the loader moves on from there."""
+        self._last_pieces = LastPieces()
         self.resumed: Resumed | None = None
         """The sources where the last state was loaded; None before."""
         self.batches = self.records = self.holes = self.skipped = 0
@@ -238,7 +240,7 @@ class RunProgress:
         """
         before = None if step is None else step + 1
         known = placed(self.state.journal, lambda at: self.cursor_of(at).position, before=before)
-        return Pieces(self.state.pipeline, known)
+        return self._last_pieces.of(self.state.pipeline, known)
 
     def document(
         self, cursor: StepCursor | None = None, *, partial: bool = False, rows: bool = True

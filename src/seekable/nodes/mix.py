@@ -192,8 +192,12 @@ class Mix(OrderNode):
 
         Cuts from there on do not hold any more.
         """
-        kept = [cut for cut in self.cuts if cut[0] < position]
-        return replace(self, cuts=(*kept, (position, weights)))
+        kept = tuple(cut for cut in self.cuts if cut[0] < position)
+        made = replace(self, cuts=(*kept, (position, weights)))
+        if kept and kept == self.cuts and isinstance(self._mixture, SteeredMixture):
+            # What was counted up to here need not be counted again: a run may be steered thousands of times.
+            vars(made)["_mixture"] = self._mixture.steered(weights, position)
+        return made
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], children: tuple[Node, ...]) -> Mix:

@@ -150,14 +150,19 @@ def changed(root: Node, journal: Journal) -> Node:
 
 def _drawn_up_to(root: Node, mix: Mix, position: int) -> int:
     """Return the first position of a mixture that no position of the root before ``position`` draws."""
+    above, nodes = {id(mix)}, nodes_of(root)
+    for node in nodes:
+        if not node.steady and any(id(child) in above for child in node.children):
+            above.add(id(node))
     stops: dict[int, int] = {id(root): position}
-    for node in reversed(nodes_of(root)):
-        stop = stops.get(id(node))
-        if stop is None or not isinstance(node, InnerNode) or node.steady:
+    for node in reversed(nodes):
+        if node is mix or id(node) not in above or not isinstance(node, InnerNode):
             continue
         for slot, child in enumerate(node.children):
-            # A node may stand at several places; what any of them has drawn stays.
-            stops[id(child)] = max(stops.get(id(child), 0), node.child_range(slot, 0, stop)[1] or 0)
+            if id(child) in above:
+                # A node may stand at several places; what any of them has drawn stays.
+                drawn = node.child_range(slot, 0, stops[id(node)])[1] or 0
+                stops[id(child)] = max(stops.get(id(child), 0), drawn)
     return stops[id(mix)]
 
 

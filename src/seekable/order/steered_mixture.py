@@ -52,6 +52,7 @@ class SteeredMixture:
         base: the mixture that was cut, without end.
         cuts: pairs of a position and the integer weights that hold from there on, in ascending order. What
             the schedule of ``base`` says of later positions does not hold any more.
+        known: the segments of the first cuts, if they were counted already.
 
     Example:
         >>> base = Mixture(schedule=((0, (1, 1)),), key=1, length=None)
@@ -63,6 +64,7 @@ class SteeredMixture:
 
     base: Mixture
     cuts: tuple[tuple[int, tuple[int, ...]], ...]
+    known: tuple[CutSegment, ...] = field(default=(), repr=False, compare=False)
     _kept: OrderedDict[tuple[int, int, int], tuple[Int64s, Int64s]] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
@@ -76,8 +78,8 @@ class SteeredMixture:
         # Entries of the schedule from the cut on never begin, and are not to decide what comes after it.
         begun = max(1, sum(start < first for start, _ in self.base.schedule))
         object.__setattr__(self, "_positions", np.array([at for at, _ in self.cuts], dtype=np.int64))
-        object.__setattr__(self, "_segments", ())
-        for cut, (position, weights) in enumerate(self.cuts):
+        object.__setattr__(self, "_segments", self.known)
+        for cut, (position, weights) in list(enumerate(self.cuts))[len(self.known) :]:
             starts = np.array([len(range(lane, position, self.lanes)) for lane in range(self.lanes)])
             counts = [self.drawn_by_lanes(source, position, cuts=cut)[1] for source in range(len(weights))]
             segment = CutSegment(begun + cut, starts, Apportionment(weights), np.array(counts).T)
@@ -87,6 +89,10 @@ class SteeredMixture:
     def lanes(self) -> int:
         """The number of lanes that the draws are dealt to."""
         return self.base.lanes
+
+    def steered(self, weights: tuple[int, ...], position: int) -> SteeredMixture:
+        """Return the mixture with one more cut, after all others."""
+        return SteeredMixture(self.base, (*self.cuts, (position, weights)), self._segments)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Return, for each position of the mixture, the source and the position in that source."""
