@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.command import documents, output, run
@@ -32,10 +32,10 @@ def test_trained_tokens_are_counted(folder: Path) -> None:
     assert b"trained tokens " in output("info", "tokens", cwd=folder)
 
 
-def _runs(folder: Path, row: int) -> list[dict[str, object]]:
+def _runs(folder: Path, row: int) -> list[dict[str, Any]]:
     (found,) = documents("get", "tokens", str(row), "--decode", cwd=folder)
     assert "".join(run["text"] for run in found["runs"]) == found["text"]
-    runs: list[dict[str, object]] = found["runs"]
+    runs: list[dict[str, Any]] = found["runs"]
     return runs
 
 
