@@ -148,7 +148,8 @@ def test_no_function_has_many_parameters() -> None:
             for called, code in {whole: value, **methods}.items():
                 if callable(code) and (count := _parameters(code)) > 12 and called not in VALUES:
                     many[called] = count
-    assert many == {"seekable.Loader": 15}
+    # Besides chat=True, which is the one word for conversations.
+    assert many == {"seekable.Loader": 15, "seekable.tokenize": 13}
 
 
 def _parameters(code: object) -> int:

@@ -202,6 +202,7 @@ OTHER_WORDS = {
     "as": "format=, which says how data is read here",
     "shuffle": "a method",
     "state": "load_state",
+    "mask": "mask= of sk.Chat",
     "n": "the count of records, as of head(1)",
     "pages": "of the command alone",
     "for": "of the command alone: indexes of other tools",

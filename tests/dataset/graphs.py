@@ -347,8 +347,10 @@ def graphs(draw: st.DrawFn, depth: int = 5) -> Graph:
         sizes = st.one_of(st.integers(0, 3), st.integers(1, 90), st.just(1003))
         name, size = draw(st.integers(0, 10**6)), draw(sizes)
         made = source(name, size)
-        rows = draw(st.sets(st.integers(0, size - 1), max_size=size - 1)) if size > 1 else set()
-        return without(made, name, sorted(rows)) if rows and draw(st.booleans()) else made
+        if size < 2 or draw(st.booleans()):
+            return made
+        rows = draw(st.sets(st.integers(0, size - 1), min_size=1, max_size=size - 1))
+        return without(made, name, sorted(rows))
     below = draw(graphs(depth=depth - 1))
     if below.size > MOST:
         below = cut(below, below.dataset.take(MOST), slice(MOST))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.integrations.torch_samplers import (
@@ -127,8 +127,8 @@ def test_sizes_that_follow_the_step_are_those_of_a_loader() -> None:
         loader = sk.Loader(dataset, world_size=2, collate=list, prefetch=0, **given)
         for _ in range(3):
             assert (len(sampler), sampler.batch_size) == (len(loader), loader.batch_size)
-            batches = list(DataLoader(dataset, batch_sampler=sampler, collate_fn=list))
-            assert batches == list(loader)
+            batches: Any = DataLoader(cast("Any", dataset), batch_sampler=sampler, collate_fn=list)
+            assert list(batches) == list(loader)
         assert sampler.state_dict() == loader.state_dict()
         assert "batches of 4, from step 3 on 10, from step 12 on 2, rank" in repr(sampler)
 

@@ -16,6 +16,7 @@ from seekable.order.keys import derive, kind_key
 from seekable.state.journal import Steer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LANES, BATCH, COUNT = 6, 12, 14
@@ -123,7 +124,7 @@ def in_short_turns() -> sk.Stream:
     return sk.Stream(replace(stage, items_per_turn=2))
 
 
-PIPELINES = {
+PIPELINES: dict[str, Callable[[], sk.Stream]] = {
     "buffer": lambda: mixed().shuffle(buffer=20, seed=3),
     "open": in_short_turns,
     "nested": lambda: sk.mix(

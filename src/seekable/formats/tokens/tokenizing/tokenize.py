@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from msgspec import structs
 
-from seekable._arguments import checked_path, explains_keywords
+from seekable._arguments import checked_flag, checked_path, explains_keywords
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
@@ -63,13 +63,14 @@ _PROBED = 64
 """The number of records among which one that is no hole shows what ``parts`` returns."""
 
 
-@explains_keywords(ELSEWHERE_OF_TOKENS)
+@explains_keywords({name: place for name, place in ELSEWHERE_OF_TOKENS.items() if name != "chat"})
 def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked | Dataset,
     *,
     to: str | os.PathLike[str],
     tokenizer: Any,
     column: str = "text",
+    chat: bool = False,
     eos: str | int | None = None,
     store: TokenStore | None = None,
     overwrite: bool = False,
@@ -94,12 +95,13 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         to: the folder of the store, which is made if it does not exist; or its address, such as
             ``s3://bucket/tokens``.
         tokenizer: the path of a ``tokenizer.json``, of a folder with one or of a model of SentencePiece, a
-            ``tokenizers.Tokenizer``, a
-            fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
-            text that returns ids, or of a list of texts that returns a list for each. An object that is
-            called, and a method of one, are recognised by the pickled state of the object. For conversations
-            a ``sk.Chat``, which also makes the array "loss_mask" beside the tokens.
-        column: the column of the texts; with a ``sk.Chat`` that of the messages, which it finds if left out.
+            ``tokenizers.Tokenizer``, a fast tokenizer of transformers, a ``tiktoken.Encoding`` or
+            ``"tiktoken:NAME"``, or a function of a text that returns ids, or of a list of texts that returns
+            a list for each. An object that is called, and a method of one, are recognised by the pickled
+            state of the object. For conversations a ``sk.Chat``, or with ``chat`` what that takes.
+        column: the column of the texts; of conversations that of the messages, which is found if left out.
+        chat: True where the records are conversations: ``sk.Chat(tokenizer)`` runs the chat template of the
+            tokenizer, and makes the array "loss_mask" beside the tokens, 1 = said by the assistant.
         eos: the token after each document, as its text or its id; none if left out.
         store: what few calls need, a ``sk.formats.TokenStore``: ``bos``, ``engine``, ``parts`` of documents
             and arrays beside the tokens (``align``), ``dtype``, Megatron's ``idx``, Forager's
@@ -130,6 +132,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     [tk[row]["tokens"].tolist() for row in range(3)]
         [[97, 98, 99, 0], [0], [100, 0]]
     """
+    if checked_flag("chat", chat) and not isinstance(tokenizer, Chat):
+        tokenizer = Chat(tokenizer)
     how = _checked_parts(checked_store(store))
     reach = checked_reach(storage)
     dataset = _opened(source, to, jobs, executor, progress, reach)
