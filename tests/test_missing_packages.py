@@ -18,7 +18,7 @@ import seekable as sk
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
-NO_EXTRA = {"boto3", "jax"}
+NO_EXTRA = {"boto3"}
 """Asked for only where they are installed, or where they are loaded already."""
 
 HEAVY = {"torch", "lhotse", "ray", "gigatoken"}

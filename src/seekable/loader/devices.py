@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 from msgspec import structs
 
+from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument, WrongType
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.batches import MadeBatch
 else:
-    jax = optional("jax", extra="jax")
+    jax = lazy("jax")
     torch = optional("torch", extra="torch")
 
 __all__ = ["Device", "OnDevice", "Way", "checked_device", "sent_to"]

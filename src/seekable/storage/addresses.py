@@ -105,7 +105,8 @@ def parse(path: str) -> Address:
     elif scheme in _WITH_BUCKETS and "@" in authority:
         message = (
             f"an address of {scheme}:// has no user and no password before its bucket (got ...@"
-            f"{authority.rpartition('@')[2]}): give credentials by the environment or storage_options="
+            f"{authority.rpartition('@')[2]}): give credentials by the environment or "
+            f"storage=sk.Storage(options=...)"
         )
         raise InvalidArgument(message)
     elif scheme not in _WITH_BUCKETS and ":" in authority.rpartition("@")[0]:

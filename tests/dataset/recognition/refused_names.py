@@ -331,7 +331,7 @@ ADDRESSES = [
          "s3://bucket/folder/file.jsonl"),
     case("an address with a user", {}, "s3://me:secret@bucket/a.jsonl",
          "InvalidArgument: an address of s3:// has no user and no password before its bucket (got "
-         "...@bucket): give credentials by the environment or storage_options="),
+         "...@bucket): give credentials by the environment or storage=sk.Storage(options=...)"),
     case("a glob of a web server", {}, "https://host/*.jsonl",
          "UnsupportedFormat: 'https://host/*.jsonl' is a glob on a web server, which lists no files: name "
          "them, in a list or with braces such as part-{000..099}.jsonl"),
