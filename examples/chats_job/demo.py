@@ -64,7 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--output", default="demo-chats-output", help="where all is written (%(default)s)")
+    parser.add_argument("--output", default="demo-chat-output", help="where all is written (%(default)s)")
     args = parser.parse_args()
     data, interrupted, uninterrupted = make_output(args.output, ("data", "interrupted", "uninterrupted"))
     announce("make conversations, a tokenizer and a chat template")
