@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.steps import StepCursor, Steps
     from seekable.state.journal import Journal
-    from seekable.stream import steer
+    from seekable.stream import exclude, steer
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
 else:
+    exclude = lazy("seekable.stream.exclude")
     steer = lazy("seekable.stream.steer")
 
 __all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes"]
@@ -69,7 +70,11 @@ class LaneReader:
 
     def __init__(self, stream: Stream, lanes: LaneStates, *, pad: bool, journal: Journal = ()) -> None:
         self._stream, self._pad = stream, pad
-        self._steers = steer.LaneSteers(stream.stage, journal) if journal else None
+        stage = stream.stage
+        changes = (
+            [steer.LaneSteers(stage, journal), exclude.LaneExclusions(stage, journal)] if journal else []
+        )
+        self._changes: list[steer.LaneSteers | exclude.LaneExclusions] = changes
         self._iterators = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
         for lane, iterator in self._iterators.items():
             iterator.load(lanes.stages[lane])
@@ -92,8 +97,8 @@ class LaneReader:
         slots = {lane: range(first + (lane - first) % count, stop, count) for lane in self._iterators}
         touched = [lane for lane, wanted in slots.items() if wanted and lane not in self._over]
         for lane in touched:
-            if self._steers is not None:
-                self._steers.change(self._iterators[lane], first)
+            for each in self._changes:
+                each.change(self._iterators[lane], first)
             fresh += self._fill(lane, slots[lane], items)
         items.sort(key=itemgetter(0))
         stages = {lane: self._iterators[lane].deltas() for lane in touched}

@@ -20,7 +20,7 @@ from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_st
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
-from seekable.state.journal import joined, placed, steers, without_steers
+from seekable.state.journal import Exclude, Steer, exclusions, joined, placed, steers, without_steers
 from seekable.stream.from_dataset import passes_of
 from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
@@ -188,7 +188,11 @@ class LanesState:
             pipeline=stream,
             lanes=lanes,
             given=rows_given(state.given),
-            journal=placed(journal, lambda at: steps.after(cursor, at - cursor.step).position),
+            journal=placed(
+                journal,
+                lambda at: steps.after(cursor, at - cursor.step).position,
+                kinds=(Steer, Exclude),
+            ),
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
         return LoadedState(cursor, found, resumed, state.trainer_pass)
@@ -215,4 +219,10 @@ class LanesState:
     def _by_rows(self, state: State) -> tuple[Stream, StreamState]:
         if steers(state.journal):
             LOG.warning("%s", without_steers(state.journal))
-        return stream_by_rows(self._plain, state)
+        stream, begun = stream_by_rows(self._plain, state)
+        # What holds already holds from the first slot on that comes.
+        journal = tuple(
+            structs.replace(entry, position=begun.slot if entry.at <= begun.step else None)
+            for entry in exclusions(state.journal)
+        )
+        return stream, structs.replace(begun, journal=journal)

@@ -367,7 +367,8 @@ def _by_rows(plain: Node, state: State) -> tuple[Node, RunState]:
     if steers(state.journal):
         LOG.warning("%s", without_steers(state.journal))
     dataset, resumed = by_rows.dataset_by_rows(plain, state)
-    return dataset, structs.replace(resumed, journal=exclusions(state.journal))
+    journal = tuple(structs.replace(entry, position=None) for entry in exclusions(state.journal))
+    return dataset, structs.replace(resumed, journal=journal)
 
 
 def _began(state: RunState, steps: Steps) -> int:

@@ -12,7 +12,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.loader.positioned import Positioned
 from seekable.nodes.node import Node
-from seekable.state.journal import Exclude, Steer, added, parse_journal
+from seekable.state.journal import Exclude, Steer, added, exclusions, parse_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from seekable.nodes.mix import Weights
     from seekable.nodes.rows_to_exclude import Excludes
     from seekable.state.journal import Entry, Journal
+    from seekable.stream import exclude as stream_excludes
     from seekable.stream import steer as stream_steers
 else:
     rows_to_exclude = lazy("seekable.nodes.rows_to_exclude")
     steers = lazy("seekable.nodes.steer")
+    stream_excludes = lazy("seekable.stream.exclude")
     stream_steers = lazy("seekable.stream.steer")
     without = lazy("seekable.nodes.without")
 
@@ -103,7 +105,9 @@ class Steerable(Positioned):
 
         What comes in their places is as of ``ds.without``. The loader notes it in its ``journal``, which its
         states carry, also to other pipelines (``resume="rows"``). Batches that were made ahead are made
-        again. On several ranks call it on each with the same arguments.
+        again. On several ranks call it on each with the same arguments. Over a stream the records are left
+        out where they are read, so that what follows them moves up, whatever ``fill`` is; items that wait in
+        buffers and open packs still come.
 
         Args:
             what: as of ``ds.without``: Locations, ``(path, row)`` pairs, keys, a dict of names and rows, a
@@ -118,7 +122,7 @@ class Steerable(Positioned):
             OutOfRange: a file has no such row.
             KeyNotFound: no record has a key.
             InvalidArgument: nothing would be kept of a source; or ``at`` is a step that was delivered, or
-                never comes, or is missing on several ranks; or the loader is over a stream.
+                never comes, or is missing on several ranks.
 
         Example:
             >>> import seekable as sk
@@ -133,12 +137,17 @@ class Steerable(Positioned):
         progress = self._progress
         checked_choice("fill", fill, ("replace", "hole"))
         step = _checked_step(progress, at)
-        root = _root(progress)
-        entry = Exclude(step, rows_to_exclude.excluded_rows(root, what), fill)
-        made_by = progress.pieces(step).at(step)
+        pipeline = progress.state.pipeline
         # It may have been left out already; and what cannot be done is said now.
-        if without.excluded(made_by, entry.rows, fill=fill) is not made_by:
-            self._change(added(progress.state.journal, entry))
+        if isinstance(pipeline, Node):
+            rows, made_by = rows_to_exclude.excluded_rows(pipeline, what), progress.pieces(step).at(step)
+            is_new = without.excluded(made_by, rows, fill=fill) is not made_by
+        else:
+            rows = stream_excludes.excluded_rows_of(pipeline, what)
+            before = [entry.rows for entry in exclusions(progress.state.journal) if entry.at <= step]
+            is_new = stream_excludes.leaves_out(pipeline, rows, before)
+        if is_new:
+            self._change(added(progress.state.journal, Exclude(step, rows, fill, _slot(progress, step))))
 
     def _change(self, journal: Journal) -> None:
         """Go on with another journal, if it is one; batches that were made ahead are made again."""
@@ -192,21 +201,6 @@ def _slot(progress: RunProgress, step: int) -> int | None:
     return progress.steps.after(progress.cursor, step - progress.cursor.step).position
 
 
-def _root(progress: RunProgress) -> Node:
-    """Return the graph of the dataset that is delivered.
-
-    Raises:
-        InvalidArgument: a stream is delivered.
-    """
-    pipeline = progress.state.pipeline
-    if isinstance(pipeline, Node):
-        return pipeline
-    raise InvalidArgument(
-        "the loader is over a stream, whose items after a record move if it is left out: call "
-        "ds.without(...) before .stream(), or give the loader the dataset itself"
-    )
-
-
 def _checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[str, Any]]) -> Journal:
     """Return the ``journal=`` of a loader.
 
@@ -239,9 +233,12 @@ def _checked_entry(progress: RunProgress, entry: Entry) -> Entry:
     """
     pipeline = progress.state.pipeline
     progress.cursor_of(entry.at)
+    if isinstance(entry, Exclude) and isinstance(pipeline, Node):
+        without.excluded(pipeline, entry.rows, fill=entry.fill)
+        return structs.replace(entry, position=None)
     if isinstance(entry, Exclude):
-        without.excluded(_root(progress), entry.rows, fill=entry.fill)
-        return entry
+        stream_excludes.leaves_out(pipeline, entry.rows, [])
+        return structs.replace(entry, position=_slot(progress, entry.at))
     asked: Any = steers if isinstance(pipeline, Node) else stream_steers
     asked.weights_for(pipeline, asked.mixture_number(pipeline, entry.mixture), entry.weights)
     return structs.replace(entry, position=_slot(progress, entry.at))

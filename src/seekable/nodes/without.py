@@ -358,6 +358,8 @@ class _Exclusions:
             replaced = np.union1d(replaced, rows)
         out = np.union1d(holes, replaced)
         _check_kept(domain, out)
+        if replaced.size:
+            _warn_of_repeats(domain, out)
         made = Without(domain, out) if replaced.size else domain
         return WithHoles(made, holes) if holes.size else made
 
@@ -398,7 +400,7 @@ def _rows_in_files(leaf: LeafNode, listed: Mapping[ExcludedFile, Int64s]) -> Ite
 
 
 def _check_kept(domain: Node, out: Int64s) -> None:
-    """Raise InvalidArgument if nothing is kept of a domain; log where a row comes more than twice."""
+    """Raise InvalidArgument if nothing is kept of a domain."""
     size = known_size(domain, "without()")
     if out.size == size:
         message = (
@@ -406,6 +408,11 @@ def _check_kept(domain: Node, out: Int64s) -> None:
             f"itself out, or keep a row of it"
         )
         raise InvalidArgument(message)
+
+
+def _warn_of_repeats(domain: Node, out: Int64s) -> None:
+    """Log that kept rows come more than twice in an epoch, if more rows are replaced than are kept."""
+    size = known_size(domain, "without()")
     if out.size > size - out.size:
         most = 1 + -(-out.size // (size - out.size))
         LOG.warning(

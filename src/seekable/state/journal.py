@@ -139,6 +139,9 @@ class Exclude(Value, frozen=True):
     fill: Literal["replace", "hole"] = "replace"
     """What comes in their places: other rows, or holes."""
 
+    position: int | None = None
+    """The slot of a stream at which the step begins; None for a dataset."""
+
     @property
     def place(self) -> tuple[int, str, str]:
         """What there is one of: one list of rows at a step."""
@@ -151,7 +154,8 @@ class Exclude(Value, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
-        return {"at": self.at, "exclude": self.rows.document(), "fill": self.fill}
+        place = {} if self.position is None else {"position": self.position}
+        return {"at": self.at, "exclude": self.rows.document(), "fill": self.fill, **place}
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> Exclude:
@@ -164,6 +168,10 @@ class Exclude(Value, frozen=True):
         if fill not in ("replace", "hole"):
             message = f"an entry of a journal has 'replace' or 'hole' as its 'fill' (got {fill!r:.100})"
             raise CorruptState(message)
+        position = document.get("position")
+        if not (position is None or _is_count(position)):
+            message = f"an entry of a journal has a count as its 'position' (got {position!r:.100})"
+            raise CorruptState(message)
         if isinstance(listed, dict) and "digest" in listed:
             message = (
                 f"the rows that the journal leaves out lie in a file beside the state, and here is their "
@@ -171,7 +179,7 @@ class Exclude(Value, frozen=True):
             )
             raise CorruptState(message)
         rows = excluded_rows.ExcludedRows.from_document(listed)
-        return cls(_step_of(document), rows, cast("Literal['replace', 'hole']", fill))
+        return cls(_step_of(document), rows, cast("Literal['replace', 'hole']", fill), position)
 
     def __str__(self) -> str:
         """Return what was changed from which step on."""
@@ -208,13 +216,20 @@ def exclusions(journal: Journal) -> tuple[Exclude, ...]:
     return tuple(entry for entry in journal if isinstance(entry, Exclude))
 
 
-def placed(journal: Journal, position_of: Callable[[int], int], *, before: int | None = None) -> Journal:
+def placed(
+    journal: Journal,
+    position_of: Callable[[int], int],
+    *,
+    before: int | None = None,
+    kinds: tuple[type[Entry], ...] = (Steer,),
+) -> Journal:
     """Return a journal in which the entries of the steps before ``before``, or all, have positions.
 
     Args:
         journal: the entries; a position that is there stays.
         position_of: returns the position at which a step begins.
         before: the step; None for all entries.
+        kinds: the entries that need one: of datasets those with weights alone.
 
     Example:
         >>> placed((Steer(5, (1, 0)), Steer(9, (1, 1))), lambda step: 32 * step, before=9)[0].position
@@ -222,7 +237,7 @@ def placed(journal: Journal, position_of: Callable[[int], int], *, before: int |
     """
     return tuple(
         structs.replace(entry, position=position_of(entry.at))
-        if isinstance(entry, Steer) and entry.position is None and (before is None or entry.at < before)
+        if isinstance(entry, kinds) and entry.position is None and (before is None or entry.at < before)
         else entry
         for entry in journal
     )
@@ -230,10 +245,7 @@ def placed(journal: Journal, position_of: Callable[[int], int], *, before: int |
 
 def unplaced(journal: Journal, step: int) -> Journal:
     """Return a journal whose entries from a step on, which has not come, have no positions."""
-    return tuple(
-        structs.replace(entry, position=None) if isinstance(entry, Steer) and entry.at >= step else entry
-        for entry in journal
-    )
+    return tuple(structs.replace(entry, position=None) if entry.at >= step else entry for entry in journal)
 
 
 def joined(own: Journal, saved: Journal, step: int) -> Journal:

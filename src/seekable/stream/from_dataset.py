@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
-__all__ = ["FIRST_READ", "MOST_READ", "FromDataset", "passes_of"]
+__all__ = ["FIRST_READ", "MOST_READ", "FromDataset", "passes_of", "stages_of"]
 
 _FIRST_POSITIONS, _MOST_POSITIONS = 256, 4096
 """Positions whose order is computed together. The first array is small, so that the first item comes soon."""
@@ -199,7 +199,7 @@ def passes_of(stage: Stage, states: Mapping[int, Sequence[StageState]]) -> float
         states: by lane the states of its stages, in the order of ``LaneIterator.walk``.
     """
     passes = []
-    for number, each in enumerate(_stages_of(stage)):
+    for number, each in enumerate(stages_of(stage)):
         if each.inputs or not each.endless:
             continue
         records = records_of_sources(each.dataset) if isinstance(each, FromDataset) else 0
@@ -210,10 +210,11 @@ def passes_of(stage: Stage, states: Mapping[int, Sequence[StageState]]) -> float
     return min(passes, default=0.0)
 
 
-def _stages_of(stage: Stage) -> Iterator[Stage]:
+def stages_of(stage: Stage) -> Iterator[Stage]:
+    """Yield a stage and all below it, in the order of a lane's states: a stage before its inputs."""
     yield stage
     for below in stage.inputs:
-        yield from _stages_of(below)
+        yield from stages_of(below)
 
 
 @final

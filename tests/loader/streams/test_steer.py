@@ -175,5 +175,3 @@ def test_what_cannot_be_steered_is_refused() -> None:
         make(ends).steer([1, 1])
     with pytest.raises(sk.errors.InvalidArgument, match=r"there are 2 mixtures to steer: say mixture=0"):
         make(PIPELINES["nested"]()).steer([1, 1])
-    with pytest.raises(sk.errors.InvalidArgument, match=r"call ds\.without\(\.\.\.\) before \.stream\(\)"):
-        make().exclude([part("a").locate(3)])

@@ -1,0 +1,108 @@
+"""Rows that are left out of a run over a stream, from a step on.
+
+They are left out where they are read: a lane reads on without them when it has given its last item before the
+step, and what follows them moves up. Items that wait in buffers, open packs or open turns stay, and are made
+again from the whole dataset after a resume. At which of its rows a lane changes is a function of the lane
+alone, so that it is the same on any ranks and in any workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seekable.nodes import rows_to_exclude
+from seekable.nodes.concat import Concat
+from seekable.nodes.without import excluded
+from seekable.state.journal import exclusions
+from seekable.stream.from_dataset import FromDataset, stages_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.nodes.node import Node
+    from seekable.nodes.rows_to_exclude import Excludes
+    from seekable.state.excluded_rows import ExcludedRows
+    from seekable.state.journal import Journal
+    from seekable.stream.lane import LaneIterator
+    from seekable.stream.stage import Stage
+    from seekable.stream.stream import Stream
+
+__all__ = ["LaneExclusions", "excluded_rows_of", "leaves_out"]
+
+
+def excluded_rows_of(stream: Stream, what: Excludes) -> ExcludedRows:
+    """Return the rows of files that a user names to be left out of a stream.
+
+    Args:
+        stream: the stream.
+        what: as of `seekable.nodes.rows_to_exclude.excluded_rows`.
+
+    Raises:
+        WrongType: it is nothing of these.
+        DataNotFound: no dataset of the stream has a file of a name, or there is no file of rows.
+        OutOfRange: a file has no row of a number.
+        KeyNotFound: no record has a key.
+        InvalidArgument: a name stands for several files, or the datasets have no keys or no named sources.
+    """
+    datasets = tuple(source.dataset for _, source in _sources(stream.stage))
+    return rows_to_exclude.excluded_rows(datasets[0] if len(datasets) == 1 else Concat(datasets), what)
+
+
+def leaves_out(stream: Stream, rows: ExcludedRows, before: Iterable[ExcludedRows]) -> bool:
+    """Return True if a stream has any of some rows, besides those that are left out before.
+
+    Raises:
+        InvalidArgument: nothing would be kept of a dataset, or a record is made of several.
+    """
+    found = False
+    for _, source in _sources(stream.stage):
+        kept = _without(source.dataset, before)
+        found = _without(kept, [rows]) is not kept or found
+    return found
+
+
+class LaneExclusions:
+    """The rows that lanes leave out from some slots on.
+
+    Args:
+        stage: the stage of the stream.
+        journal: the entries, whose positions are slots.
+    """
+
+    def __init__(self, stage: Stage, journal: Journal) -> None:
+        self._entries = exclusions(journal)
+        self._sources = _sources(stage) if self._entries else []
+        self._made: dict[tuple[int, int], FromDataset] = {}
+        """Each source as it is after so many entries."""
+        self._changed: dict[int, int] = {}
+        """By lane, the number of entries that it knows."""
+
+    def change(self, iterator: LaneIterator, slot: int) -> None:
+        """Let a lane leave out the rows that are due before it gives the item of a slot."""
+        due = sum(entry.position is not None and entry.position <= slot for entry in self._entries)
+        if due == self._changed.get(iterator.number, 0):
+            return
+        # What was read ahead has the rows.
+        iterator.pause()
+        below = list(iterator.walk())
+        for place, source in self._sources:
+            below[place].stage = self._source_after(place, source, due)
+        self._changed[iterator.number] = due
+
+    def _source_after(self, place: int, source: FromDataset, count: int) -> FromDataset:
+        if (place, count) not in self._made:
+            rows = [entry.rows for entry in self._entries[:count]]
+            self._made[place, count] = replace(source, dataset=_without(source.dataset, rows))
+        return self._made[place, count]
+
+
+def _sources(stage: Stage) -> list[tuple[int, FromDataset]]:
+    """Return the sources of a stream that read datasets, each with its place in a lane's states."""
+    return [(place, each) for place, each in enumerate(stages_of(stage)) if isinstance(each, FromDataset)]
+
+
+def _without(dataset: Node, lists: Iterable[ExcludedRows]) -> Node:
+    for rows in lists:
+        dataset = excluded(dataset, rows, fill="hole")
+    return dataset
