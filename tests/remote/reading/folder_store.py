@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import itertools
 import os
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+
+from msgspec import structs
 
 import seekable as sk
 from seekable.errors import DataNotFound, IndexStale
@@ -131,7 +133,9 @@ def over_objects(dataset: sk.Dataset, root: Path, address: str) -> sk.Dataset:
 
     def moved(value: Any) -> Any:
         if isinstance(value, FileSet):
-            parts = [replace(part, root=part.root.replace(str(root), address)) for part in value._parts]
+            parts = [
+                structs.replace(part, root=part.root.replace(str(root), address)) for part in value._parts
+            ]
             return FileSet(tuple(parts))
         if isinstance(value, tuple) and any(isinstance(part, Node | FileSet) for part in value):
             return tuple(map(moved, value))
