@@ -33,6 +33,7 @@ MODULES = {
     "chat": ("tokenizers", "jinja2"),
     "tiktoken": ("tiktoken",),
     "gigatoken": ("gigatoken",),
+    "sentencepiece": ("sentencepiece",),
     "torch": ("torch",),
     "lhotse": ("lhotse", "torch"),
     "ray": ("ray", "pyarrow"),
@@ -58,6 +59,7 @@ def write_inputs(folder: Path) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "words.model").write_bytes(b"\n\x0e\n\x05<unk>" + bytes(20))
     for suffix in ("flac", "llc", "png", "cbor", "pth"):
         with tarfile.open(folder / f"{suffix}.tar", "w") as archive:
             member = tarfile.TarInfo(f"000.{suffix}")
@@ -111,6 +113,9 @@ def ways(sk: Any, folder: Path) -> dict[str, Callable[[], object]]:
         "tokens: tokenize": tokenized("hf"),
         "tiktoken: tokenize": tokenized("tiktoken"),
         "gigatoken: tokenize": tokenized("gigatoken"),
+        "sentencepiece: tokenize": lambda: sk.tokenize(
+            lines, to=folder / "words", tokenizer=folder / "words.model"
+        ),
         "torch: integration": module("torch"),
         "lhotse: integration": module("lhotse"),
         "lhotse: open": lambda: sk.open(folder / "shar", decode="lhotse")[0],

@@ -223,7 +223,10 @@ exec(sys.argv[3])
 run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 """
 
-PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
+WRITTEN = [
+    page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts
+]  # of which twins are made
+PAGES = sorted([*ROOT.glob("README.md"), *WRITTEN])
 # Slurm is no package: what its page imports is ours.
 PACKAGES = "|".join(name for name in FRAMEWORKS if name != "slurm")
 IMPORT = re.compile(rf"^(?:import|from) (?:seekable\.integrations\.)?({PACKAGES})\b", re.MULTILINE)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.other_system import LACK, LACKING, work
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,7 @@ def run_python(*arguments: str, **variables: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.exhaustive
 def test_the_core_does_the_same_work_without_what_only_linux_has(tmp_path: Path) -> None:
     for name in ("poorer", "here", "there"):
         (tmp_path / name).mkdir()

@@ -213,6 +213,8 @@ NODES: dict[str, list[Builder]] = {
         lambda parts: parts.lines.shuffle(5, window=1, lanes=2, block_rows=4),
     ],
     "windows": [lambda parts: parts.tokens.windows(9, next_token=True, jobs=1)],
+    "with_holes": [lambda _: NUMBERS.shuffle(seed=5).without([NUMBERS.locate(3)], fill="hole")],
+    "without": [lambda _: NUMBERS.shuffle(seed=5).without([NUMBERS.locate(3), NUMBERS.locate(8)])],
     "zip": [lambda parts: sk.zip([parts.lines, parts.tables[:11].shuffle(seed=2)])],
 }
 """Pipelines by the kind of their last node; by that of a node that a run over them adds, see `EARLIER`."""

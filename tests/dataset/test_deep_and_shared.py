@@ -91,6 +91,7 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "to_arrow": lambda _: few().to_arrow(),
     "windows": lambda _: few().windows(2, **LOCAL)[0],
     "write": lambda folder: few().write(folder / "w", "jsonl", **UNCHECKED),
+    "without": lambda _: doubled().without([("<builtins.list records>", 1)])[0],
     "repr": lambda _: repr(doubled()),
     "html": lambda _: doubled()._repr_html_(),
     "pickle": lambda _: pickle.loads(pickle.dumps(doubled()))[3],

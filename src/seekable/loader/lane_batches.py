@@ -74,7 +74,10 @@ class LaneReader:
         changes = (
             [steer.LaneSteers(stage, journal), exclude.LaneExclusions(stage, journal)] if journal else []
         )
-        self._changes: list[steer.LaneSteers | exclude.LaneExclusions] = changes
+        self._changes: list[steer.LaneSteers | exclude.LaneExclusions] = []
+        if journal:
+            self._changes.append(steer.LaneSteers(stream.stage, journal))
+            self._changes.append(exclude.LaneExclusions(stream.stage, journal))
         self._iterators = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
         for lane, iterator in self._iterators.items():
             iterator.load(lanes.stages[lane])
