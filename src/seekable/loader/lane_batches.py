@@ -70,10 +70,6 @@ class LaneReader:
 
     def __init__(self, stream: Stream, lanes: LaneStates, *, pad: bool, journal: Journal = ()) -> None:
         self._stream, self._pad = stream, pad
-        stage = stream.stage
-        changes = (
-            [steer.LaneSteers(stage, journal), exclude.LaneExclusions(stage, journal)] if journal else []
-        )
         self._changes: list[steer.LaneSteers | exclude.LaneExclusions] = []
         if journal:
             self._changes.append(steer.LaneSteers(stream.stage, journal))
