@@ -88,6 +88,7 @@ def test_the_bytes_of_each_file(tmp_path: Path) -> None:
         "dtype": "uint16",
         "documents": 3,
         "tokens": 7,
+        "trained": 6,
         "empty": 1,
         "vocabulary": None,
         "eos": 2,

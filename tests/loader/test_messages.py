@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seekable.errors import WorkerHung
 from seekable.loader import worker_messages as module
 from seekable.loader.steps import StepCursor
 from seekable.loader.worker import Ready
@@ -145,21 +147,26 @@ def test_the_time_in_which_a_worker_starts_does_not_count(monkeypatch: pytest.Mo
     ours, theirs = (Connection(end) for end in socket.socketpair())
     worker = object.__new__(WorkerProcess)
     worker.connection, worker._is_ready = ours, False
-    waited: list[float | None] = []
+    now, answers = [0.0], [False, False, True, True, False]
 
     class Poll:
         def register(self, *_: Any) -> None:
             pass
 
-        def poll(self, milliseconds: float | None) -> bool:
-            waited.append(milliseconds)
-            return True
+        def poll(self, _: float) -> bool:
+            now[0] += 5.0
+            return answers.pop(0)
 
     monkeypatch.setattr(select, "poll", Poll)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     theirs.send(Ready())
     assert worker.receive(1, 2.0, StepCursor()) is None
     theirs.send("a result", tag=1)
     assert worker.receive(1, 2.0, StepCursor()) == "a result"
-    assert waited == [None, 2000.0]
+    for name, value in (("_stack", lambda _: "its stack"), ("_shown", "a process"), ("end", lambda _: None)):
+        monkeypatch.setattr(WorkerProcess, name, value)
+    with pytest.raises(WorkerHung, match=r"timeout=2 seconds.*\n*its stack"):
+        worker.receive(1, 2.0, StepCursor())
+    assert not answers
     ours.close()
     theirs.close()
