@@ -272,11 +272,15 @@ MUTANTS = (
     Mutant(
         *("the state of a lane is taken before its items are", 2, "loader/lane_batches.py"),
         "        for lane in touched:\n"
+        "            for each in self._changes:\n"
+        "                each.change(self._iterators[lane], first)\n"
         "            fresh += self._fill(lane, slots[lane], items)\n"
         "        items.sort(key=itemgetter(0))\n"
         "        stages = {lane: self._iterators[lane].deltas() for lane in touched}\n",
         "        stages = {lane: self._iterators[lane].deltas() for lane in touched}\n"
         "        for lane in touched:\n"
+        "            for each in self._changes:\n"
+        "                each.change(self._iterators[lane], first)\n"
         "            fresh += self._fill(lane, slots[lane], items)\n"
         "        items.sort(key=itemgetter(0))\n",
         tests=("loader/streams/test_lanes.py",),

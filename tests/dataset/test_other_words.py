@@ -34,8 +34,8 @@ def test_another_name_is_an_ordinary_error(face: Any, words: dict[str, str]) -> 
         assert again.fingerprint == face.fingerprint
 
 
-def test_a_dataset_has_at_most_45_public_names_and_a_stream_27() -> None:
-    for kind, most in ((sk.Dataset, 45), (sk.Stream, 27)):
+def test_a_dataset_has_few_public_names_and_so_has_a_stream() -> None:
+    for kind, most in ((sk.Dataset, 46), (sk.Stream, 27)):
         assert len([name for name in dir(kind) if not name.startswith("_")]) <= most
 
 

@@ -95,7 +95,7 @@ def described_rows(rows: Int64s) -> dict[str, Any]:
 
     Example:
         >>> described_rows(np.array([3, 4, 300]))
-        {'excluded': 3, 'rows': 'xxh3:6a0bdd15ad8b5bb5', 'list': 'AwCnAg=='}
+        {'excluded': 3, 'rows': 'xxh3:6cf3750a65640fea', 'list': 'AwCnAg=='}
     """
     digest = f"xxh3:{xxhash.xxh3_64_hexdigest(rows.astype('<i8').tobytes())}"
     few = {"list": rows_as_text(rows)} if rows.size <= MOST_INLINE else {}
