@@ -28,6 +28,12 @@ def prefetch(request: pytest.FixtureRequest) -> int:
     return depth
 
 
+def test_what_lightning_reads_beside_the_sampler_is_there() -> None:
+    loader = sk.Loader(sk.from_sequence(range(4)), batch_size=2)
+    assert loader.batch_sampler is None
+    assert hasattr(loader.sampler, "set_epoch")
+
+
 def test_a_pass_is_a_run() -> None:
     loader = loader_of(epochs=2, prefetch=0)
     loader.sampler.set_epoch(1)

@@ -109,6 +109,11 @@ class Positioned:
         """An object whose ``set_epoch(k)`` lets run ``k`` come next; trainers look for this name."""
         return EpochSetter(self._set_run)
 
+    @property
+    def batch_sampler(self) -> None:
+        """Always None: Lightning reads this name where there is a ``sampler``, before it validates."""
+        return
+
     def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
         """Return the state after the batches delivered so far: a new dict, JSON-safe.
 
