@@ -37,8 +37,10 @@ class Pieces:
 
     Example:
         >>> import seekable as sk
+        >>> from seekable.nodes.node import node_of
         >>> from seekable.state.journal import Steer
-        >>> ds = sk.mix([sk.from_sequence("ab"), sk.from_sequence("cd")], seed=1, stop="never")._node
+        >>> mixture = sk.mix([sk.from_sequence("ab"), sk.from_sequence("cd")], seed=1, stop="never")
+        >>> ds = node_of(mixture)
         >>> pieces = Pieces(ds, (Steer(5, (0, 1), position=20),))
         >>> pieces.at(4) is ds, pieces.at(5) is ds, pieces.until(4), pieces.until(5)
         (True, False, 5, None)

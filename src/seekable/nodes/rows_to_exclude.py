@@ -84,7 +84,7 @@ def excluded_rows(node: Node, what: object) -> ExcludedRows:
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence("abcdef", version=1)
-        >>> excluded_rows(ds._node, [ds.locate(3), ("<builtins.str 1>", 5)]).rows.tolist()
+        >>> excluded_rows(node_of(ds), [ds.locate(3), ("<builtins.str 1>", 5)]).rows.tolist()
         [3, 5]
     """
     if isinstance(what, ExcludedRows):
@@ -116,7 +116,7 @@ def rows_left_out(domain: Node, rows: Int64s) -> ExcludedRows:
 
     Example:
         >>> import seekable as sk
-        >>> rows_left_out(sk.from_sequence("abcdef", version=1)[2:]._node, np.array([3])).rows.tolist()
+        >>> rows_left_out(node_of(sk.from_sequence("abcdef", version=1)[2:]), np.array([3])).rows.tolist()
         [5]
     """
     return _Files(domain).rows(_places_at(domain, rows))
