@@ -214,6 +214,35 @@ def test_a_stream_goes_on_on_other_numbers_of_ranks(server: Server, tmp_path: Pa
     assert together(first)[:4] + together(second)[:4] + together(third) == expected_tokens(12)
 
 
+def test_processes_of_one_copy_get_the_same_records(server: Server, tmp_path: Path) -> None:
+    """Two copies on two processes each are killed, one on four goes on, then two ranks without a mesh."""
+
+    def arguments(ranks: int) -> dict[str, Any]:
+        shares = {"per_device_train_batch_size": BATCH // ranks, "ddp_backend": "gloo"}
+        return {"max_steps": 8, "save_steps": 2, **shares}
+
+    spec: dict[str, Any] = {"folder": str(tmp_path), "stream": {}}
+    mesh = {"dp_shard_size": 2, "tp_size": 2}
+    first = server.ranks(4, **spec, arguments=arguments(2), mesh=mesh, die_after=3)
+    assert {life.code for life in first} == {KILLED}, first[0].said
+    second = server.ranks(4, **spec, arguments=arguments(1), mesh={"tp_size": 4}, resume=True, die_after=3)
+    assert {life.code for life in second} == {KILLED}, second[0].said
+    third = server.ranks(2, **spec, arguments=arguments(2), resume=True)
+    assert [life.code for life in third] == [0, 0], third[0].said
+    assert [life.ids() for life in first[::2]] == [life.ids() for life in first[1::2]]
+    assert all(life.ids() == second[0].ids() for life in second)
+    assert together(first[::2])[:2] + together(second[:1])[:2] + together(third) == expected_tokens(8)
+
+
+def test_copies_without_a_mesh_are_refused(server: Server, tmp_path: Path) -> None:
+    """DeepSpeed's AutoTP makes no mesh that Accelerate has: who gets which records is not known."""
+    given = {"max_steps": 2, "ddp_backend": "gloo"}
+    for life in server.ranks(2, folder=str(tmp_path), arguments=given, autotp=2):
+        assert (life.code, life.ids()) == (1, [])
+        assert "InvalidArgument" in life.said
+        assert "must have 8 records, and the trainer counts 4: some of the 2 processes" in life.said
+
+
 @pytest.mark.parametrize(
     ("stream", "arguments", "said"),
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch._dynamo  # each optimizer imports it, which takes a second: once for all lives
+from accelerate import ParallelismConfig
 from tests.integrations.lives import Log, die, serve, stop
 from tests.integrations.records import dataset_of
 from tests.loader.streams.token_streams import stream_of
@@ -17,6 +18,9 @@ from seekable.integrations.transformers import Trainer
 
 class Model(torch.nn.Module):
     """Two parameters."""
+
+    tp_size: int | None = None
+    """On how many processes Accelerate thinks that the parameters lie."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,6 +63,11 @@ def floats(sequence: dict[str, Any]) -> dict[str, Any]:
 
 def live(spec: dict[str, Any]) -> None:
     """Train for one life."""
+    mesh, model = spec.get("mesh"), Model()
+    if mesh:
+        # Accelerate makes meshes of all processes, and refuses those of CPUs, where it shards no model.
+        ParallelismConfig._validate_accelerator = lambda *_: None
+        spec["arguments"]["parallelism_config"] = ParallelismConfig(**mesh)
     arguments = TrainingArguments(
         output_dir=spec["folder"],
         use_cpu=True,
@@ -77,7 +86,11 @@ def live(spec: dict[str, Any]) -> None:
     data: Any = dataset_of(**spec.get("data", {})).map(read)
     if "stream" in spec:
         data = stream_of(**spec["stream"]).map(floats)
-    trainer = Logged(Model(), arguments, train_dataset=data, eval_dataset=held_out)
+    trainer = Logged(model, arguments, train_dataset=data, eval_dataset=held_out)
+    if mesh:
+        model.tp_size = mesh["tp_size"]
+    if "autotp" in spec:
+        model._tp_size = spec["autotp"]
     trainer.note, trainer.die_after = Log(spec["log"]), spec.get("die_after")
     trainer.stop_after = spec.get("stop_after")
     trainer.train(resume_from_checkpoint=spec.get("resume"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, EndlessDataset, InvalidArgument, MissingDependency, WrongType
 from seekable.loader.checkpoints import load_state, save_state
+from seekable.loader.data_parallel import distributed
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import move_silently
 from seekable.loader.stateful import whole_state
@@ -166,6 +167,9 @@ class TrainerMixin(_Base):
     ``dataloader_num_workers``, ``dataloader_prefetch_factor`` and ``dataloader_drop_last``. Without the last,
     an incomplete batch stays short on one rank, and is filled from the start of the epoch on several.
 
+    Where Accelerate has a mesh (``parallelism_config``), the copies of the model are the ranks: processes that
+    hold one copy get the same records.
+
     Each checkpoint has the loader's state, in a folder ``seekable``. ``train(resume_from_checkpoint=...)``
     goes on there: no batch is read again, whatever the step, on as many ranks as divide the batch. What the
     trainer counts and what the state says are compared. With ``ignore_data_skip=True`` the epoch in hand is
@@ -241,9 +245,22 @@ class TrainerMixin(_Base):
         super().save_model(output_dir, _internal_call)
 
     @property
+    def _ranks(self) -> tuple[int, int]:
+        """The data-parallel rank of this process, and the count of these ranks.
+
+        Accelerate has a mesh where several processes hold one copy of the model.
+        """
+        mesh = getattr(self.accelerator, "torch_device_mesh", None)
+        if mesh is None:
+            return (self.args.process_index if self.args.world_size > 1 else 0), self.args.world_size
+        if not any(name.startswith("dp") for name in mesh.mesh_dim_names):
+            return 0, 1  # all processes hold the one copy
+        return distributed(mesh)
+
+    @property
     def _records_of_batch(self) -> int:
         """Records of a batch over all ranks."""
-        return int(self._train_batch_size * self.args.world_size)
+        return int(self._train_batch_size * self._ranks[1])
 
     def _passes(self) -> Passes | None:
         """Return the passes that the trainer reads; None if it has not begun to train."""
@@ -253,22 +270,23 @@ class TrainerMixin(_Base):
     def _loader(self) -> Loader:
         dataset, args = _checked_data(self.train_dataset), self.args
         _check_order(getattr(args, "train_sampling_strategy", "random"))
+        rank, ranks = self._ranks
         records = self._records_of_batch * args.gradient_accumulation_steps
         if self.get_total_train_batch_size(args) != records:
             message = (
-                f"an optimizer step of {args.world_size} ranks must have {records} records, and the trainer "
-                f"counts {self.get_total_train_batch_size(args)}: some ranks are to share records (tensor, "
-                f"context or sequence parallelism), which is not known here; train without those"
+                f"an optimizer step of {ranks} ranks must have {records} records, and the trainer counts "
+                f"{self.get_total_train_batch_size(args)}: some of the {args.world_size} processes are to "
+                f"share records (tensor or sequence parallelism of DeepSpeed), and no mesh says which: say it "
+                f"by parallelism_config=, of which Accelerate makes a mesh, or train without"
             )
             raise InvalidArgument(message)
-        several = args.world_size > 1
         return Loader(
             dataset,
             global_batch_size=self._records_of_batch,
-            rank=args.process_index if several else 0,
-            world_size=args.world_size,
+            rank=rank,
+            world_size=ranks,
             collate=self._get_collator_with_removed_columns(self.data_collator, description="Training"),
-            end="drop" if args.dataloader_drop_last else "pad" if several else "short",
+            end="drop" if args.dataloader_drop_last else "pad" if ranks > 1 else "short",
             workers=args.dataloader_num_workers,
             prefetch=args.dataloader_prefetch_factor or 2,
         )
