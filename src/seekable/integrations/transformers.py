@@ -167,8 +167,8 @@ class TrainerMixin(_Base):
     ``dataloader_num_workers``, ``dataloader_prefetch_factor`` and ``dataloader_drop_last``. Without the last,
     an incomplete batch stays short on one rank, and is filled from the start of the epoch on several.
 
-    Where Accelerate has a mesh (``parallelism_config``), the copies of the model are the ranks: processes that
-    hold one copy get the same records.
+    Where Accelerate has a mesh (``parallelism_config``), the copies of the model are the ranks: processes
+    that hold one copy get the same records.
 
     Each checkpoint has the loader's state, in a folder ``seekable``. ``train(resume_from_checkpoint=...)``
     goes on there: no batch is read again, whatever the step, on as many ranks as divide the batch. What the
@@ -276,8 +276,8 @@ class TrainerMixin(_Base):
             message = (
                 f"an optimizer step of {ranks} ranks must have {records} records, and the trainer counts "
                 f"{self.get_total_train_batch_size(args)}: some of the {args.world_size} processes are to "
-                f"share records (tensor or sequence parallelism of DeepSpeed), and no mesh says which: say it "
-                f"by parallelism_config=, of which Accelerate makes a mesh, or train without"
+                f"share records (tensor or sequence parallelism of DeepSpeed), and no mesh says which: say "
+                f"it by parallelism_config=, of which Accelerate makes a mesh, or train without"
             )
             raise InvalidArgument(message)
         return Loader(
