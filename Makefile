@@ -76,7 +76,7 @@ WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio demo-ray demo-remote demo-stops demo-tokens demo-chat test test-changed check static nightly budget mutants \
+.PHONY: help demo demo-audio demo-ray demo-remote demo-stops demo-tokens demo-chat demo-without test test-changed check static nightly budget mutants \
 	newcomer release optimized minimum bare fuzz browser lint types docs bench clean
 
 help: ## list the commands
@@ -102,6 +102,9 @@ demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix
 
 demo-chat: $(VENV)/.made ## the same for conversations: a chat template, a loss mask, each trained token counted
 	@$(VENV)/bin/python -m examples.chats_job.demo
+
+demo-without: $(VENV)/.made ## train with and without 1 % of a source, and with a takedown in mid-run; each slot counted
+	@$(VENV)/bin/python -m examples.without_job.demo
 
 test: $(VENV)/.made ## run the tests of all that is ours (ROOM=loader, or ARGS="tests/order -k inverse" for pytest)
 	@$(MEMORY) $(VENV)/bin/python -m tests.run $(if $(ROOM),--room $(ROOM)) $(ARGS)
@@ -166,7 +169,7 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) $(MINIMUM) $(BARE) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-stops-output demo-tokens-output demo-chat-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(MINIMUM) $(BARE) benchmarks/.data demo-output demo-audio-output demo-ray-output demo-remote-output demo-stops-output demo-tokens-output demo-chat-output demo-without-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml

@@ -61,18 +61,16 @@ def drawn(curves: list[Curve], steps: int, *, low: float, high: float) -> list[s
     return lines
 
 
-def svg(interrupted: list[Curve], whole: Curve, steps: int, *, low: float, high: float) -> str:
-    """Return a picture of all processes: the uninterrupted run broad and pale, the others upon it."""
+def svg(title: str, curves: dict[str, Curve], steps: int, *, low: float, high: float) -> str:
+    """Return a picture of some curves by name: the first one broad and pale, the others upon it."""
     scale = (HEIGHT - 70) / (high - low)
-    joins = [f"batch {min(curve):,}" for curve in interrupted[1:]]
-    names = ["uninterrupted", *(f"process {number}" for number in range(1, len(interrupted) + 1))]
-    colours = ["#c9d6df", *(COLOURS[i % len(COLOURS)] for i in range(len(interrupted)))]
+    colours = ["#c9d6df", *(COLOURS[i % len(COLOURS)] for i in range(len(curves) - 1))]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="20" y="24">loss by batch; resumed at {" and ".join(joins)}</text>',
+        f'<text x="20" y="24">{title}</text>',
     ]
-    for i, (name, colour, curve) in enumerate(zip(names, colours, [whole, *interrupted], strict=True)):
+    for i, (colour, (name, curve)) in enumerate(zip(colours, curves.items(), strict=True)):
         points = " ".join(
             f"{20 + step / steps * (WIDTH - 40):.1f},{HEIGHT - 20 - (loss - low) * scale:.1f}"
             for step, loss in averaged(curve, steps, min(steps, WIDTH // 3))
@@ -92,8 +90,11 @@ def main() -> None:
     for title, curves in (("interrupted and resumed", interrupted), ("uninterrupted", [whole])):
         print(f"loss, {title}")
         print("\n".join(drawn(curves, steps, low=low, high=high)))
+    joins = " and ".join(f"batch {min(curve):,}" for curve in interrupted[1:])
+    named = {f"process {number}": curve for number, curve in enumerate(interrupted, start=1)}
+    title, named = f"loss by batch; resumed at {joins}", {"uninterrupted": whole, **named}
     with open(sys.argv[3], "w", encoding="utf-8") as file:
-        file.write(svg(interrupted, whole, steps, low=low, high=high))
+        file.write(svg(title, named, steps, low=low, high=high))
     print(f"the same, larger: {sys.argv[3]}")
 
 

@@ -17,7 +17,7 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Resume = Literal["exact", "rows"]
 
+AShare = TypeVar("AShare", bound="Share")
 WEIGHTS = {"code": 0.7, "prose": 0.3}
 BATCH = 24
 """Samples of a step, over all ranks."""
@@ -111,7 +112,7 @@ class Ranks:
     others: list[Connection]
     """Of rank 0 the pipes to all others in their order; of another rank the pipe to rank 0."""
 
-    def gathered(self, shares: list[Share]) -> list[Share]:
+    def gathered(self, shares: list[AShare]) -> list[AShare]:
         """Return the shares of all groups in their order, on rank 0; nothing on the others."""
         if self.rank:
             self.others[0].send(shares)

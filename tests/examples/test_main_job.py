@@ -126,10 +126,10 @@ def test_the_chart_falls_where_the_loss_falls_and_tells_the_processes_apart() ->
 
 
 def test_the_svg_shows_each_process_and_the_uninterrupted_run() -> None:
-    curves = [{0: 3.0, 1: 2.0}, {1: 2.0, 2: 1.0}]
-    picture = svg(curves, {0: 3.0, 1: 2.0, 2: 1.0}, 3, low=1.0, high=3.0)
+    curves = {"whole": {0: 3.0, 1: 2.0, 2: 1.0}, "first": {0: 3.0, 1: 2.0}, "second": {1: 2.0, 2: 1.0}}
+    picture = svg("resumed at batch 1", curves, 3, low=1.0, high=3.0)
     assert picture.count("<polyline") == 3
-    assert "resumed at batch 1<" in picture
+    assert all(f">{text}<" in picture for text in ["resumed at batch 1", *curves])
 
 
 @pytest.fixture(scope="module")

@@ -231,11 +231,52 @@ def test_what_cannot_be_left_out_alone_is_refused() -> None:
         source().without([], fill="none")  # type: ignore[arg-type]
 
 
-def test_what_chooses_rows_comes_first() -> None:
-    clean = source().without([(A, 1)])
-    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle, pack, mix, without"):
-        clean.filter(is_kept, version=1)
-    assert len(source().without([(A, 3)], fill="hole").filter(is_kept, version=1)) == 27
+CHOICES: dict[str, Callable[[sk.Dataset], sk.Dataset]] = {
+    "filter": lambda ds: ds.filter(is_kept, version=1),
+    "split": lambda ds: ds.split({"train": 0.8, "test": 0.2}, seed=1)["train"],
+    "sort": lambda ds: ds.sort(of_id),
+    "sample": lambda ds: ds.sample(25, seed=3),
+    "flatten": lambda ds: ds.flatten(twice, version=1, jobs=1),
+    "pack": lambda ds: ds.map(with_tokens).pack(8, seed=1, key="tokens"),
+    "two filters": lambda ds: ds.filter(is_kept, version=1).filter(is_late, version=1),
+    "map": lambda ds: ds.map(with_more).filter(is_kept, version=1),
+}
+
+
+def with_tokens(record: dict[str, Any]) -> dict[str, Any]:
+    return {"tokens": [record["id"]] * 3}
+
+
+def is_late(record: dict[str, Any]) -> bool:
+    return bool(record["id"] > 3)
+
+
+@pytest.mark.parametrize("fill", ["replace", "hole"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_chooses_rows_goes_below(name: str, fill: Any) -> None:
+    def left_out(dataset: sk.Dataset) -> sk.Dataset:
+        return dataset.without(LISTED[:3]).without(LISTED[3:5], fill=fill)
+
+    choose, dataset = CHOICES[name], source()
+    late, early = left_out(choose(dataset)), choose(left_out(dataset))
+    assert early.fingerprint == late.fingerprint != choose(dataset).fingerprint
+    wide = sk.concat([dataset, source("b")])
+    assert choose(left_out(wide)).fingerprint == left_out(choose(wide)).fingerprint
+
+
+def test_a_part_that_cannot_be_told_apart_is_refused() -> None:
+    once = sk.concat([source().without([(A, 1)]), source()])
+    with pytest.raises(sk.errors.InvalidArgument, match=r"filter\(\) cannot go below without\(\) here"):
+        once.filter(is_kept, version=1)
+    shuffled = source().shuffle(seed=1).without([(A, 1)])
+    with pytest.raises(sk.errors.InvalidArgument, match="put it before shuffle, pack, mix"):
+        shuffled.filter(is_kept, version=1)
+
+
+def test_of_one_epoch_what_came_is_chosen() -> None:
+    came = list(source().without([(A, 1)]).epoch(3))
+    chosen = source().without([(A, 1)]).epoch(3).filter(is_kept, version=1)
+    assert list(chosen) == [record for record in came if is_kept(record)]
 
 
 @pytest.mark.parametrize("fill", ["replace", "hole"])

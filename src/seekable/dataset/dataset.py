@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline import pipeline_file
     from seekable.nodes import key as keys
     from seekable.nodes import key_lookup as lookup
-    from seekable.nodes import sequence_source
+    from seekable.nodes import sequence_source, without_last
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.graph import Plan
     from seekable.nodes.key_lookup import KeySequence
@@ -85,6 +85,7 @@ else:
     sequence_source = lazy("seekable.nodes.sequence_source")
     stream_source = lazy("seekable.stream.from_dataset")
     stream_face = lazy("seekable.stream.stream")
+    without_last = lazy("seekable.nodes.without_last")
     write_dataset = lazy("seekable.writing.write_dataset")
 
 __all__ = ["Dataset", "from_sequence"]
@@ -525,21 +526,24 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
             >>> sorted(sample["tokens"].tolist()), sample["segment_ids"].dtype
             ([1, 2, 3, 4, 5, 6, 7, 8], dtype('int32'))
         """
+        below, left_out = without_last.set_aside(self._node, "pack()")
         return self._over(
-            plugged("packing").pack(
-                self._node,
-                length,
-                seed=seed,
-                method=method,
-                fim=fim,
-                next_token=next_token,
-                labels=labels,
-                align=align,
-                key=key,
-                columns=columns,
-                jobs=jobs,
-                executor=executor,
-                progress=progress,
+            left_out(
+                plugged("packing").pack(
+                    below,
+                    length,
+                    seed=seed,
+                    method=method,
+                    fim=fim,
+                    next_token=next_token,
+                    labels=labels,
+                    align=align,
+                    key=key,
+                    columns=columns,
+                    jobs=jobs,
+                    executor=executor,
+                    progress=progress,
+                )
             )
         )
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes import evaluated, rows_to_exclude
+    from seekable.nodes import evaluated, rows_to_exclude, without_last
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
     from seekable.nodes import sort as sort_node
@@ -57,6 +57,7 @@ else:
     rows_to_exclude = lazy("seekable.nodes.rows_to_exclude")
     split_node = lazy("seekable.nodes.split")
     without_node = lazy("seekable.nodes.without")
+    without_last = lazy("seekable.nodes.without_last")
 
 __all__ = ["RowMethods"]
 
@@ -400,7 +401,8 @@ class RowMethods(Face):
             together=None if size is None else checked_count("size", size, least=1),
         )
         running = evaluated.EvaluationOptions(save, jobs, executor, progress)
-        return self._over(filter_node.filtered(self._node, chosen, running))
+        below, left_out = without_last.set_aside(self._node, "filter()")
+        return self._over(left_out(filter_node.filtered(below, chosen, running)))
 
     def flatten(
         self,
@@ -442,7 +444,8 @@ class RowMethods(Face):
             (4, 'not', 2)
         """
         running = evaluated.EvaluationOptions(save, jobs, executor, progress)
-        return self._over(flatten_node.flattened(self._node, fn, version, running))
+        below, left_out = without_last.set_aside(self._node, "flatten()")
+        return self._over(left_out(flatten_node.flattened(below, fn, version, running)))
 
     def sort(
         self,
@@ -489,8 +492,9 @@ class RowMethods(Face):
         """
         running = evaluated.EvaluationOptions(save, jobs, executor, progress)
         reverse = checked_flag("reverse", reverse)
+        below, left_out = without_last.set_aside(self._node, "sort()")
         return self._over(
-            sort_node.sorted_by(self._node, by, reverse=reverse, version=version, running=running)
+            left_out(sort_node.sorted_by(below, by, reverse=reverse, version=version, running=running))
         )
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
@@ -535,7 +539,8 @@ class RowMethods(Face):
             count = round(checked_fraction("fraction", fraction) * size)
         else:
             count = checked_count("n", n, least=0)
-        return self._over(Sample(self._node, count, checked_seed(seed)))
+        below, left_out = without_last.set_aside(self._node, "sample()")
+        return self._over(left_out(Sample(below, count, checked_seed(seed))))
 
     def split(
         self,
@@ -574,9 +579,10 @@ class RowMethods(Face):
             {'train': 300, 'test': 500}
         """
         seed, stable = checked_seed(seed), checked_flag("stable", stable)
+        below, left_out = without_last.set_aside(self._node, "split()")
         if by is not None:
-            nodes = split_node.stratified(self._node, shares, seed, by=by, stable=stable)
+            nodes = split_node.stratified(below, shares, seed, by=by, stable=stable)
         else:
             deal = split_node.stable_split if stable else split_node.split
-            nodes = deal(self._node, shares, seed)
-        return {name: self._over(node) for name, node in nodes.items()}
+            nodes = deal(below, shares, seed)
+        return {name: self._over(left_out(node)) for name, node in nodes.items()}
