@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("run", help="the folder of the run, made where it is not there")
     parser.add_argument("data", help="the folder of a.jsonl and b.jsonl")
     parser.add_argument("--ranks", type=int, default=1, help="how many processes train: 1, 2, 3 or 6")
-    parser.add_argument("--steps", type=int, default=300, help="the step to stop at (%(default)s)")
+    parser.add_argument("--steps", type=int, default=180, help="the step to stop at (%(default)s)")
     parser.add_argument("--without", help="a list of records that are left out from the start")
     parser.add_argument("--takedown", help="a list of records that are left out from a step on")
     parser.add_argument("--at", type=int, help="the step of the takedown, which has not come yet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -80,6 +80,40 @@ def test_packed_samples_are_as_full_as_their_segments_say(folder: Path, options:
     windows = sk.open(folder / "tokens").windows(16)
     *_, full = padding(sk.Loader(windows, batch_size=1, prefetch=0), start=0, stop=len(windows))
     assert full.share == 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_each_step_is_made_as_the_journal_says(folder: Path, ranks: int) -> None:
+    lines = sk.open(str(folder / "*.jsonl")).shuffle(seed=3)
+
+    def loader(rank: int) -> sk.Loader:
+        share: dict[str, Any] = {"global_batch_size": 6, "rank": rank, "world_size": ranks, "end": "drop"}
+        made = sk.Loader(lines, **share, epochs=3, collate=list, prefetch=0)
+        made.exclude([("c.jsonl", row) for row in (1, 3, 4)], at=2)
+        made.exclude([("a.jsonl", 2), ("c.jsonl", 0)], at=3, fill="hole")
+        return made
+
+    delivered = [[[len(each["text"]) for each in batch] for batch in loader(rank)] for rank in range(ranks)]
+    steps = list(zip(*delivered, strict=True))
+    held = [sum(map(sum, parts)) for parts in steps]
+    measure = record_measure({"text": ""})
+    *_, read = padding(loader(0), start=0, stop=len(steps), measure=measure, source=lambda node: node)
+    assert (read.left_out, read.held.tolist()) == (0, held)
+    assert read.padded.tolist() == [sum(max(part) * len(part) for part in parts) for parts in steps]
+    *_, by_index = padding(loader(0), start=0, stop=len(steps))
+    frame = len(json.dumps({"text": ""})) + 1
+    counts = [sum(map(len, parts)) for parts in steps]
+    assert min(counts) < 6
+    assert by_index.held.tolist() == [sum_ + frame * count for sum_, count in zip(held, counts, strict=True)]
+
+
+def test_tokens_of_documents_that_are_left_out_are_padding(folder: Path) -> None:
+    loader = sk.Loader(sk.open(folder / "tokens").pack(32, seed=2), batch_size=4, epochs=2, prefetch=0)
+    loader.exclude([loader.locate(step=0)[0][0]], at=1)
+    *_, found = padding(loader, start=0, stop=len(loader))
+    held = [int((batch["segment_ids"] > 0).sum()) for batch in loader]
+    assert found.held.tolist() == held
+    assert sum(held) < 2 * sum(LENGTHS)
 
 
 def test_the_last_batch_of_a_run_is_shorter(folder: Path) -> None:

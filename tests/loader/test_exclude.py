@@ -242,3 +242,28 @@ def test_a_wrong_journal_gives_other_batches(wrong: list[Exclude]) -> None:
         Exclude(entry.at, rows_of(rows if len(entry.rows) == len(FIRST) else rows[:1])) for entry in wrong
     ]
     assert list(make(journal=moved)) != right
+
+
+@pytest.mark.parametrize("collate", [{}, {"collate": list}], ids=["columns", "records"])
+def test_a_batch_of_nothing_but_padding_is_refused_on_all_ranks(collate: dict[str, Any]) -> None:
+    """Of each two samples the second is a document that is left out; at step 3 both are."""
+    documents = sk.from_sequence([{"tokens": [row] * 4} for row in range(12)], version="a")
+    data = documents.pack(4, seed=0, key="tokens", method="best_fit")
+    order = [int(data[row]["tokens"][0]) for row in range(12)]
+    gone = [("<builtins.list a>", order[row]) for row in (1, 3, 5, 6, 7, 9, 11)]
+
+    def make(rank: int = 0, ranks: int = 1) -> sk.Loader:
+        made = sk.Loader(data, global_batch_size=2, rank=rank, world_size=ranks, **collate, prefetch=0)
+        made.exclude(gone, at=0)
+        return made
+
+    for rank, ranks in ((0, 1), (0, 2), (1, 2)):
+        loader = make(rank, ranks)
+        batches = iter(loader)
+        for _ in range(3):
+            next(batches)
+        with pytest.raises(sk.errors.NothingPassed, match=r"at step 3 \(position 6\): all 2 samples are"):
+            next(batches)
+        loader.skip_batches(1)
+        assert len(list(batches)) == 2
+        assert loader.report()["holes"] == 0

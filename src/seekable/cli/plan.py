@@ -46,14 +46,15 @@ def plan(
     """
     from seekable.cli.data_argument import index_folder
     from seekable.cli.output import write_document, write_line
-    from seekable.nodes.node import node_of
+    from seekable.loader.steerable import made_by
     from seekable.viewer.facts.data_survey import requests_of
     from seekable.viewer.facts.pipelines import Batches, pipeline_of, step_document
 
     place = {**run.place, "index_dir": index_folder(index), "step": step}
     pipeline = pipeline_of(target, Batches(run.of_loader), **place)
     planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step, rank=rank)
-    requests = requests_of(node_of(pipeline.loader.dataset), [record.position for record in planned.records])
+    dataset = made_by(pipeline.loader, planned.step)
+    requests = requests_of(dataset, [record.position for record in planned.records])
     if shown.as_json:
         stores = {} if requests is None else {"requests": requests}
         write_document({**step_document(planned), **stores, "rank": rank, "notes": list(pipeline.notes)})

@@ -15,6 +15,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.formats.shar.shar_source import DataSource
+from seekable.loader import steerable
 from seekable.loader.checkpoint_files import generations_in
 from seekable.loader.positioned import position_of
 from seekable.nodes.bases import leaves_of
@@ -323,12 +324,13 @@ class Plot:
 
     def _padding(self, loader: Loader) -> Figure:
         """Return the padding by the index; by the records in the files where their texts are counted."""
-        options, node, measure = self.options, node_of(loader.dataset), None
+        options, start, measure, source = self.options, self._start, None, None
+        node = steerable.made_by(loader, start)
         if options.tokenizer is not None or options.text_key is not None or index_unit(node) is None:
-            node = as_in_files(node)
-            first = node.record(position_of(loader, self._start))
+            source = as_in_files
+            first = as_in_files(node).record(position_of(loader, start))
             measure = record_measure(first, text_key=options.text_key, tokenizer=options.tokenizer)
-        work = padding(loader, start=self._start, stop=self._stop(loader), measure=measure, source=node)
+        work = padding(loader, start=start, stop=self._stop(loader), measure=measure, source=source)
         with StatusLine(shown=not self.shown.quiet) as line:
             for found in work:
                 line.show(f"{found.done:,} of {found.of:,} steps")

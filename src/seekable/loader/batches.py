@@ -79,15 +79,18 @@ def dataset_batches(
         fetches_ahead: False if another process fetches what is read next of objects of stores.
 
     Raises:
-        NothingPassed: all records of a batch are holes.
+        NothingPassed: all records of a batch are holes, or samples of nothing but padding.
     """
     columnar = collate is not None and takes_columns(collate)
     planned = _planned_stretches(pieces, steps, cursor, number=number, of=of)
     for stretch, plan, ahead in reads_ahead(planned, fetches=fetches_ahead):
         decode = stretch.dataset.batch_form if columnar else "python"
+        left_out = plan.left_out()
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
             part = plan.slice(start, stop)
+            if left_out is not None and left_out[start:stop].all():
+                _check_any_left(stretch.dataset, steps, before)
             if collate is not None and columnar:
                 columns: Any = part.arrays() if decode == "python" else tables.batch_of(part, decode)
                 if columns is not None:
@@ -97,11 +100,13 @@ def dataset_batches(
             there = [record for record in records if record is not HOLE]
             holes = len(records) - len(there)
             # A hole that was asked for is none of the holes that say that data is damaged.
-            left_out = 0 if not holes or (wanted := part.left_out()) is None else int(wanted.sum())
+            wanted = 0
+            if holes and left_out is not None:
+                wanted = sum(records[at] is HOLE for at in np.flatnonzero(left_out[start:stop]).tolist())
             if not there:
-                raise NothingPassed(_only_holes(before, holes, left_out))
+                raise NothingPassed(_only_holes(before, holes, wanted))
             value = there[0] if collate is None else collate(there)
-            yield MadeBatch(value, len(there), holes - left_out, after)
+            yield MadeBatch(value, len(there), holes - wanted, after)
 
 
 class _Stretch(Value, frozen=True):
@@ -157,6 +162,26 @@ def _positions(steps: Steps, cursor: StepCursor, count: int, mine: range) -> tup
     own = np.zeros(count, dtype=np.bool_)
     own[mine.start : mine.stop : mine.step] = True
     return positions[np.repeat(own, lengths)], [0, *np.cumsum(lengths[own]).tolist()]
+
+
+def _check_any_left(dataset: Node, steps: Steps, here: StepCursor) -> None:
+    """Raise NothingPassed if all records of a step, over all ranks, were left out.
+
+    So each rank finds it, and a rank whose own samples are padding goes on with the others.
+    """
+    plan = dataset.plan(steps.positions(here, 1, all_ranks=True)[0])
+    left_out = plan.left_out()
+    if left_out is None or not left_out.all():
+        return
+    holes = sum(record is HOLE for record in plan.read())
+    if holes:
+        raise NothingPassed(_only_holes(here, len(plan), holes))
+    message = (
+        f"nothing to deliver at step {here.step} (position {here.position}): all {len(plan)} samples are "
+        f"padding, because the documents in them were left out. Take a larger batch, or leave this one out "
+        f"with skip_batches(1)"
+    )
+    raise NothingPassed(message)
 
 
 def _only_holes(here: StepCursor, records: int, left_out: int) -> str:

@@ -154,7 +154,7 @@ class UnaryPlan(ChildPlan):
         return self.child.origins()
 
     def left_out(self) -> NDArray[np.bool_] | None:
-        """Return which of the child's records are holes because they were left out."""
+        """Return which of the child's records were left out."""
         return self.child.left_out()
 
 

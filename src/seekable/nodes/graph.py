@@ -265,9 +265,10 @@ class Plan(ABC):
         return of_places(self.locate())
 
     def left_out(self) -> NDArray[np.bool_] | None:
-        """Return a bool array: True for each hole in the place of a row that ``without`` left out.
+        """Return a bool array: True for each record of which ``without`` left nothing.
 
-        None, by default, stands for no such hole. What else is a hole is one because a record failed.
+        That is a hole, or a packed sample of nothing but padding. None, by default, stands for no such
+        record. What else is a hole is one because a record failed.
         """
         return None
 

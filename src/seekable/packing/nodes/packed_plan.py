@@ -113,6 +113,12 @@ class _PackedPlan(Plan):
         pieces, stored = self.pieces.slice(start, stop), self.stored[first:last] - edges[0]
         return _PackedPlan(self.maker, pieces, stored, records - low, self.child.slice(low, high))
 
+    def left_out(self) -> NDArray[np.bool_] | None:
+        if self.maker.mark is None:
+            return None
+        gone = (self.pieces.held == 0) & (self.pieces.used > 0)
+        return gone if gone.any() else None
+
     def arrays(self) -> dict[str, Any] | None:
         return self.maker.arrays(self.pieces, self._copy) if len(self) else None
 

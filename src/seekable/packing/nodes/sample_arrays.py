@@ -70,6 +70,14 @@ class PlacedPieces:
         return used
 
     @property
+    def held(self) -> Int64s:
+        """The number of tokens in each sample that belong to no document that is left out."""
+        there = self.documents != LEFT_OUT
+        held: Int64s = np.zeros(self.samples, dtype=np.int64)
+        np.add.at(held, self.sample_of[there], self.counts[there])
+        return held
+
+    @property
     def sample_of(self) -> Int64s:
         """The sample that each piece is in."""
         return np.repeat(np.arange(self.samples, dtype=np.int64), np.diff(self.bounds))

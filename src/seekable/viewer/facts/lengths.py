@@ -19,6 +19,7 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import each_once
 from seekable.nodes.node import OrderNode
+from seekable.nodes.without import WithHoles
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.resume.placeholders import PlaceholderSource
 from seekable.viewer.facts.histogram import (
@@ -209,7 +210,8 @@ class PositionLengths:
     """The bytes of each record, line end included, or its tokens; in a packed sample without padding."""
 
     places: Int64s
-    """The places that each record takes by itself: the width of a packed sample, else its length."""
+    """The places that each record takes by itself: the width of a packed sample, else its length; -1 for a
+    hole, which is in no batch."""
 
 
 def index_unit(node: Node) -> IndexUnit | None:
@@ -234,7 +236,7 @@ def _units(node: Node) -> set[IndexUnit | None]:
         return {"tokens"}
     if isinstance(node, FileSource | SampleSource):
         return {"bytes"}
-    if isinstance(node, OrderNode) or _is_one_to_one(node):
+    if isinstance(node, OrderNode | WithHoles) or _is_one_to_one(node):
         return {unit for child in each_once(node.children) for unit in _units(child)}
     return {None}
 
@@ -258,7 +260,7 @@ def position_lengths(node: Node, positions: Int64s) -> PositionLengths:
     if isinstance(node, PackedNode):
         epochs, rows = np.divmod(positions, node.size)
         pieces = node.maker.pieces(rows, epochs)
-        return PositionLengths(pieces.used, np.full(positions.size, pieces.width))
+        return PositionLengths(pieces.held, np.full(positions.size, pieces.width))
     if isinstance(node, TokenSource):
         counts = cast("TokensPlan", node.plan(positions)).counts
         return PositionLengths(counts, counts)
@@ -270,10 +272,19 @@ def position_lengths(node: Node, positions: Int64s) -> PositionLengths:
         return PositionLengths(lengths, lengths)
     if isinstance(node, OrderNode):
         return _routed(node, positions)
-    if _is_one_to_one(node):
-        return position_lengths(node.children[0], positions)
+    if isinstance(node, WithHoles) or _is_one_to_one(node):
+        found = position_lengths(node.children[0], positions)
+        return _with_holes(node, positions, found) if isinstance(node, WithHoles) else found
     message = f"the index has no lengths of the records of {node.expression()}"
     raise InvalidArgument(message)
+
+
+def _with_holes(node: WithHoles, positions: Int64s, found: PositionLengths) -> PositionLengths:
+    """Return lengths in which those of rows that are left out are those of holes."""
+    holes = node.out.holding(positions % node.size)
+    held, places = found.held.copy(), found.places.copy()
+    held[holes], places[holes] = 0, -1
+    return PositionLengths(held, places)
 
 
 def _routed(node: OrderNode, positions: Int64s) -> PositionLengths:

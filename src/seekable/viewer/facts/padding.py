@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.loader.positioned import position_of, size_at, sizes_of
-from seekable.nodes.graph import nodes_of
-from seekable.nodes.node import node_of
+from seekable.loader.steerable import made_by
+from seekable.nodes.graph import HOLE, nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
 from seekable.viewer.facts.reading import FROM_INDEX, ResultPace, read_sample, sample_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from numpy.typing import NDArray
 
@@ -135,20 +136,21 @@ def padding(
     start: int,
     stop: int,
     measure: RecordMeasure | None = None,
-    source: Node | None = None,
+    source: Callable[[Node], Node] | None = None,
 ) -> Generator[Padding]:
     """Yield the padding of a window while its steps are looked at; the last result covers all of these.
 
-    Each rank pads its own part of a batch. The records that fill up the last batch of a run (``end="pad"``)
-    are not counted. Of a large window 200 steps are looked at, fewer of large batches: the first ones of a
-    shuffle with seed 0.
+    Each rank pads its own part of a batch. Each step is made as the journal of the run says. The records that
+    fill up the last batch of a run (``end="pad"``) are not counted. Of a large window 200 steps are looked
+    at, fewer of large batches: the first ones of a shuffle with seed 0.
 
     Args:
         loader: the loader of the run, over a dataset.
         start: the first step.
         stop: the step after the last one.
         measure: the length of records, which are read for it; None for the lengths of the index.
-        source: the order of the loader over records as they are in the files; None for those of the run.
+        source: returns the order of a dataset over records as they are in the files; None for those of the
+            run.
 
     Raises:
         InvalidArgument: a number is out of range, a step is not known or never comes, or the index has no
@@ -165,7 +167,8 @@ def padding(
     """
     checked_count("start", start, least=0)
     checked_count("stop", stop, least=start + 1)
-    node = node_of(loader.dataset) if source is None else source
+    pieces = _Pieces(loader, source)
+    node = pieces.at(start)
     sizes, ranks = sizes_of(loader), loader.world_size
     batch = sizes if isinstance(sizes, int) else max(size for _, size in sizes)
     unit = index_unit(node)
@@ -187,16 +190,48 @@ def padding(
     each = order.size if measure is None else max(1, _AT_ONCE // batch)
     for first in range(0, order.size, each):
         steps = order[first : first + each]
-        positions, is_there = _positions(loader, steps)
-        lengths, lacking = _lengths(node, positions[is_there], measure)
-        found = np.concatenate([found, _sums(lengths, is_there, ranks)], axis=1)
-        left_out += lacking
+        made = [_of_steps(loader, piece, some, measure) for piece, some in pieces.of(steps)]
+        found = np.concatenate([found, *(sums for sums, _ in made)], axis=1)
+        left_out += sum(lacking for _, lacking in made)
         done = first + steps.size
         if done == order.size or pace.due():
             at = np.argsort(order[:done])
             columns = {"steps": order[at], "held": found[0, at], "padded": found[1, at], "left_out": left_out}
             yield Padding(**base, done=done, made_of=_made_of(done, stop - start, measure), **columns)
             pace.made()
+
+
+@final
+class _Pieces:
+    """The dataset that makes each step, as the journal of the run says."""
+
+    def __init__(self, loader: Loader, source: Callable[[Node], Node] | None) -> None:
+        self._loader, self._source = loader, source
+        self._made: dict[int, tuple[Node, Node]] = {}
+        """By the id of each dataset itself, and what ``source`` returns for it."""
+
+    def at(self, step: int) -> Node:
+        """Return the dataset of a step."""
+        node = made_by(self._loader, step)
+        if id(node) not in self._made:
+            self._made[id(node)] = node, node if self._source is None else self._source(node)
+        return self._made[id(node)][1]
+
+    def of(self, steps: Int64s) -> Iterator[tuple[Node, Int64s]]:
+        """Yield runs of some steps that follow one another, each with the dataset that makes all of it."""
+        for _, some in itertools.groupby(steps.tolist(), key=lambda step: id(self.at(step))):
+            run = np.array(list(some), dtype=np.int64)
+            yield self.at(int(run[0])), run
+
+
+def _of_steps(loader: Loader, node: Node, steps: Int64s, measure: RecordMeasure | None) -> tuple[Int64s, int]:
+    """Return what some steps of one dataset hold, and hold padded, and how many records have no length."""
+    positions, is_there = _positions(loader, steps)
+    lengths, lacking = _lengths(node, positions[is_there], measure)
+    is_in = lengths.places >= 0
+    is_there[is_there] = is_in
+    kept = PositionLengths(lengths.held[is_in], lengths.places[is_in])
+    return _sums(kept, is_there, loader.world_size), lacking
 
 
 def _is_packed(node: Node) -> bool:
@@ -207,10 +242,12 @@ def _lengths(node: Node, positions: Int64s, measure: RecordMeasure | None) -> tu
     """Return the lengths of the records at positions, and how many have none."""
     if measure is None:
         return position_lengths(node, positions), 0
-    lengths = measure.lengths(read_sample(node, positions))
-    lacking = lengths < 0
-    lengths[lacking] = 0
-    return PositionLengths(lengths, lengths), int(lacking.sum())
+    records = read_sample(node, positions)
+    lengths = measure.lengths(records)
+    is_hole = np.fromiter((record is HOLE for record in records), np.bool_, len(records))
+    lacking = (lengths < 0) & ~is_hole
+    lengths[lengths < 0] = 0
+    return PositionLengths(lengths, np.where(is_hole, -1, lengths)), int(lacking.sum())
 
 
 def _positions(loader: Loader, steps: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:

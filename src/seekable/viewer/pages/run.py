@@ -8,18 +8,24 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.positioned import first_step, position_of
+from seekable.loader.steerable import made_by
 from seekable.nodes.node import node_of
 from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.loss_log import spikes
-from seekable.viewer.facts.named_sources import source_counts, source_names, source_nodes, sources_in_files
+from seekable.viewer.facts.named_sources import (
+    as_in_files,
+    source_counts,
+    source_names,
+    source_nodes,
+    sources_in_files,
+)
 from seekable.viewer.facts.padding import Padding, padding
 from seekable.viewer.facts.run_mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job
-from seekable.viewer.pages.step import records_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -36,8 +42,9 @@ _WORST = 10
 def mixture_page(opened: Opened, asked: Asked) -> Page:
     """Return what each source gives from one step to another."""
     found, loader = _mixture_found(opened, asked), opened.pipeline(asked.name).loader
-    node = node_of(loader.dataset)
-    before = source_counts(node, np.array([position_of(loader, int(found.steps[-1]))]))[0].tolist()
+    last = int(found.steps[-1])
+    node = made_by(loader, max(0, last - 1))
+    before = source_counts(node, np.array([position_of(loader, last)]))[0].tolist()
     sizes = [source.size for source in source_nodes(node)]
     document = {"name": asked.name, **found.document()}
     planned, delivered = found.planned.sum(axis=0), found.delivered.sum(axis=0)
@@ -47,9 +54,8 @@ def mixture_page(opened: Opened, asked: Asked) -> Page:
         share = [100 * float(each[at]) / (float(each.sum()) or 1.0) for each in (planned, delivered)]
         rows.append([name, *share, float(delivered[at]), float(delivered[at] - planned[at]), epochs])
     header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
-    stop = int(found.steps[-1])
-    more = {"start": int(found.steps[0]), "stop": stop, "rows": rows}
-    more["after_end"] = after_end(opened.pipeline(asked.name), stop - 1)
+    more = {"start": int(found.steps[0]), "stop": last, "rows": rows}
+    more["after_end"] = after_end(opened.pipeline(asked.name), last - 1)
     return Page("mixture", f"{asked.name}, mixture", document, more, table=PageRows(header, rows))
 
 
@@ -140,17 +146,17 @@ def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
         return partial if isinstance(partial, Padding) else None
     start, stop = _window(opened, asked)
     loader = opened.pipeline(asked.name).loader
-    if index_unit(node_of(loader.dataset)) is None:
+    if index_unit(made_by(loader, start)) is None:
         return None
     return opened.kept.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
 
 
 def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:
     """Yield the padding by the records as they are in the files; no function of the pipeline runs."""
-    loader, node = opened.pipeline(name).loader, records_of(opened, name)
-    first = node.record(position_of(loader, start))
+    loader = opened.pipeline(name).loader
+    first = as_in_files(made_by(loader, start)).record(position_of(loader, start))
     measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
-    yield from padding(loader, start=start, stop=stop, measure=measure, source=node)
+    yield from padding(loader, start=start, stop=stop, measure=measure, source=as_in_files)
 
 
 def loss_page(opened: Opened, asked: Asked) -> Page:
