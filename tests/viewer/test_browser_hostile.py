@@ -56,6 +56,39 @@ HOSTILE: dict[str, Any] = {
     "__proto__": {"constructor": PWN},
     "": {"": {"": f"<script>{PWN}</script>"}},
 }
+WORDS = " ".join(
+    [
+        *(
+            HOSTILE[key]
+            for key in ("script", "closed script", "handlers", "address", "frame", "style", "bidi")
+        ),
+        f"[x](javascript:{PWN}) ![x](http://evil.example/x.png) <http://evil.example/>",
+        f"\n\n```<script>\n</code></pre><script>{PWN}</script>\n```\n",
+        f"\n| a | <b> |\n|---|---|\n| <i> | {PWN} |",
+        f"\n# <h1>\n> <q>\n- <li>\n1. $x^{{<script>{PWN}</script>}}$",
+        "\\(\\text{<img src=x>}\\) $$\\href{x}{y}$$",
+    ]
+)
+CALL = {"function": {"name": WORDS, "arguments": json.dumps({WORDS: WORDS})}, "id": WORDS}
+CONVERSATIONS: tuple[dict[str, Any], ...] = (
+    {
+        "messages": [
+            {"role": WORDS, "content": WORDS, "weight": WORDS, WORDS: WORDS},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": WORDS}, {"type": WORDS, "image_url": WORDS}],
+            },
+            {"role": "assistant", "content": f"<think>{WORDS}</think>{WORDS}", "tool_calls": [CALL, WORDS]},
+            {"role": "tool", "content": json.dumps([WORDS]), "reasoning_content": WORDS},
+        ],
+        "tools": [{"function": {"name": WORDS, "description": WORDS}}, WORDS],
+        WORDS: WORDS,
+    },
+    {"conversations": [{"from": "human", "value": f"{WORDS} {turn}"} for turn in range(300)]},
+    {"prompt": WORDS, "chosen": WORDS, "rejected": [{"role": "user", "content": WORDS}] * 2},
+    {"prompt": WORDS, "chosen": WORDS, "rejected": WORDS + WORDS},
+    {"instruction": WORDS, "input": WORDS, "output": WORDS, "history": [[WORDS, WORDS]]},
+)
 OURS = {
     "A",
     "AUDIO",
@@ -75,6 +108,13 @@ OURS = {
 }
 """The elements that the viewer makes of a record."""
 
+OF_WORDS = {
+    *("BLOCKQUOTE", "EM", "HR", "LI", "OL", "PRE", "S", "SECTION", "STRONG", "UL"),
+    *("TABLE", "TBODY", "TD", "TH", "THEAD", "TR"),
+    *("math", "mfrac", "mi", "mn", "mo", "mrow", "mspace", "msub", "msubsup", "msup", "mtext"),
+}
+"""Those that it makes of the words of conversations too."""
+
 FOUND = """(() => {
     const all = (what) => [...document.querySelectorAll(what)];
     const once = (values) => [...new Set(values)];
@@ -89,7 +129,8 @@ FOUND = """(() => {
 })()"""
 
 NAMES = [
-    *(f"d/hostile/row/{row}" for row in range(len(HOSTILE))),
+    *(f"d/hostile/row/{row}" for row in range(len(HOSTILE) + len(CONVERSATIONS))),
+    f"d/hostile/row/{len(HOSTILE)}?text=raw",
     *(
         f"d/hostile/row/{row}?view={view}"
         for row, view in sample(itertools.product((0, 1, 12, 13), ("file", "bytes")), of=2)
@@ -108,7 +149,8 @@ NAMES = [
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A viewer of hostile records, each in a line of its own."""
     folder: Path = tmp_path_factory.mktemp("hostile")
-    lines = [json.dumps({key: value}) for key, value in HOSTILE.items()]
+    records = [*({key: value} for key, value in HOSTILE.items()), *CONVERSATIONS]
+    lines = list(map(json.dumps, records))
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
     server = Server(opened_of({"hostile": sk.open(folder)}), port=0)
     server.start()
@@ -136,7 +178,7 @@ def test_nothing_of_a_hostile_record_does_anything(browser: Any, hostile: Server
         assert page.url == found["base"] == hostile.url + name
         assert found["pwned"] is None, name
         assert found["heading"], name
-        assert set(found["made"]) <= OURS, name
+        assert set(found["made"]) <= OURS | OF_WORDS, name
         assert [each for each in found["names"] if each.startswith("on")] == [], name
         assert [link for link in found["links"] if not link.startswith(hostile.url)] == [], name
     context.close()

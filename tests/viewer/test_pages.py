@@ -302,7 +302,7 @@ def test_an_error_of_a_template_is_a_page_too(shown: Opened, monkeypatch: pytest
 
     monkeypatch.setattr(app, "record_html", fails)
     broken = TestClient(app.make_app(shown), base_url="http://127.0.0.1")
-    answer = broken.get("/d/corpus/row/3")
+    answer = broken.get("/d/corpus/row/3?text=raw")
     assert (answer.status_code, "ValueError: no such part" in answer.text) == (500, True)
 
 

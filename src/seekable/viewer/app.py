@@ -54,7 +54,8 @@ from seekable.viewer.pages import (
     step,
 )
 from seekable.viewer.pages.files_pages import changed_files
-from seekable.viewer.render import file_name, one_line, record_html, text_html
+from seekable.viewer.render import file_name, one_line, record_html
+from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,5 +1,6 @@
-"""Values of records as HTML. This is the one module that makes markup: everything else is escaped.
+"""Values of records as HTML.
 
+This module, ``unseen``, ``markdown``, ``formula`` and ``conversation`` make markup; all else is escaped.
 Text is shown as text. Characters that cannot be seen, change the direction of text or stand for nothing
 (control characters, bidi overrides, zero-width characters, lone surrogates) are shown as boxed codes.
 """
@@ -15,23 +16,20 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from seekable.errors import CorruptRecord, SeekableError
 from seekable.nodes.graph import HOLE
 from seekable.viewer.charts import clock
 from seekable.viewer.facts.key_paths import RECORD, child_place
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
+from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.viewer.media import MediaRoots
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
 _TURNS = (("role", "content"), ("from", "value"))
 """The keys of the speaker and of the words of a turn, in the two usual spellings."""
 
@@ -72,28 +70,6 @@ class Limits:
 
     characters: int = 2000
     """Characters of a text."""
-
-
-def text_html(text: str) -> Markup:
-    r"""Return a text as HTML, unseen characters as boxed codes.
-
-    Example:
-        >>> str(text_html("<b>\u202e"))
-        '&lt;b&gt;<span class="esc" title="U+202E">202E</span>'
-    """
-    if _UNSEEN.search(text) is None:
-        return escape(text)
-    out: list[Markup] = []
-    end = 0
-    for found in _UNSEEN.finditer(text):
-        code = f"{ord(found[0]):04X}"
-        out += [
-            escape(text[end : found.start()]),
-            Markup('<span class="esc" title="U+{0}">{0}</span>').format(code),
-        ]
-        end = found.end()
-    out.append(escape(text[end:]))
-    return Markup("").join(out)
 
 
 def one_line(value: Any, *, most: int = 120) -> Markup:
@@ -149,10 +125,10 @@ def record_html(value: Any, *, links: Links | None = None, limits: Limits | None
         links: where the parts of the record are; none in a record that a pipeline made.
         limits: how much is shown.
     """
-    return _RecordTree(links or Links(), limits or Limits()).html(value, "", 0)
+    return RecordTree(links or Links(), limits or Limits()).html(value, "", 0)
 
 
-class _RecordTree:
+class RecordTree:
     """Makes the HTML of one record, and counts what was shown."""
 
     def __init__(self, links: Links, limits: Limits) -> None:
@@ -160,7 +136,13 @@ class _RecordTree:
         self._left = limits.nodes
         self._files_left = _MOST_FILES
 
+    @property
+    def has_room(self) -> bool:
+        """True while the page may have more values."""
+        return self._left > 0
+
     def html(self, value: Any, at: str, depth: int) -> Markup:  # noqa: PLR0911 - a case for each kind
+        """Return the value at a place, as open as ``depth`` says; it counts as one that was shown."""
         self._left -= 1
         if isinstance(value, CorruptRecord):
             return Markup('<p class="bad">{}</p>').format(text_html(str(value)))

@@ -5,19 +5,22 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
 from seekable.nodes.node import node_of
 from seekable.storage.compression import compression_of
+from seekable.viewer.conversation import conversation_html
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
 from seekable.viewer.facts.named_sources import has_row
 from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
-from seekable.viewer.render import Limits, Links, text_html
+from seekable.viewer.render import Limits, Links
+from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
@@ -37,6 +40,8 @@ _RAW_BYTES = 200_000
 _HEX_BYTES = 2048
 _PIECE = 20_000
 _VIEWS = ("record", "file", "delivered", "difference", "bytes")
+_TEXTS = ("rendered", "raw")
+_HEAD_BYTES, _HEAD_WIDTH = 128, 8
 
 
 def row(opened: Opened, asked: Asked) -> Page:
@@ -70,8 +75,12 @@ def row(opened: Opened, asked: Asked) -> Page:
         "views": _VIEWS,
         "value": record,
         "corrupt": error,
+        "commands": [] if error else _commands(opened, asked.name, number, place),
+        "head": _head(dataset, number, place) if error is None else (),
         "around": () if around is None else around.lines(),
-        **_shown(opened, dataset, asked, view if error is None or view in ("file", "bytes") else "record"),
+        **_shown(
+            opened, dataset, asked, view if error is None or view in ("file", "bytes") else "record", record
+        ),
     }
     return Page("row", f"{asked.name}, row {number:,}", document, shown)
 
@@ -137,6 +146,28 @@ def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
         return None
 
 
+def _commands(opened: Opened, name: str, number: int, place: Any) -> list[tuple[str, str]]:
+    """Return how to print and to read the record elsewhere; nothing of data that no path leads to."""
+    path, row = opened.paths.get(name), number
+    if path is None:
+        path, row = getattr(place, "path", None), getattr(place, "row", number)
+        if path is None or not os.path.isfile(path):
+            return []
+    if os.path.exists(path):
+        path = os.path.abspath(path)
+    return [
+        ("In a shell", f"seekable get {shlex.quote(path)} {row}"),
+        ("In Python", f"sk.open({path!r})[{row}]"),
+    ]
+
+
+def _head(dataset: Dataset, number: int, place: Any) -> list[HexLine]:
+    """Return the first bytes of a record as lines; none where they cost a request, or there are none."""
+    path = getattr(place, "path", None)
+    raw = raw_record(node_of(dataset), number) if path is not None and os.path.isfile(path) else None
+    return [] if raw is None else _hex_lines(raw[:_HEAD_BYTES], place.offset or 0, width=_HEAD_WIDTH)
+
+
 def _neighbours(dataset: Dataset, number: int) -> list[dict[str, Any]]:
     """Return the rows before and after a row, as JSON documents."""
     found: list[dict[str, Any]] = []
@@ -156,18 +187,21 @@ def _read(dataset: Dataset, number: int) -> tuple[Any, CorruptRecord | None]:
         return error, error
 
 
-def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[str, Any]:
+def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str, record: Any) -> dict[str, Any]:
     """Return what a view needs besides the record."""
     number = int(asked.path["row"])
+    limits = Limits(depth=100) if asked.query.get("open") else None
     shown: dict[str, Any] = {
         "raw": None,
         "raw_cut": 0,
         "dump": (),
+        "turns": None,
+        "text": asked.choice("text", _TEXTS),
         "delivered": None,
         "delivered_by": "",
         "delivered_error": "",
         "lines": (),
-        "limits": Limits(depth=100) if asked.query.get("open") else None,
+        "limits": limits,
         "links": Links(
             texts=f"../value/{number}",
             media=f"../../../media/d/{asked.name}/{number}",
@@ -184,6 +218,9 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str) -> dict[st
             shown |= {"dump": _hex_lines(raw[:_HEX_BYTES], offset or 0)}
     if view in ("delivered", "difference"):
         shown |= _delivered(opened, dataset, asked, number)
+    if view in ("record", "delivered"):
+        value = shown["delivered"] if view == "delivered" else record
+        shown["turns"] = conversation_html(value, links=shown["links"], limits=limits)
     return shown
 
 
@@ -282,20 +319,21 @@ class Surroundings:
         ]
 
 
-def _hex_lines(data: bytes, offset: int) -> list[HexLine]:
-    r"""Return bytes as lines of 16: offset, codes and characters.
+def _hex_lines(data: bytes, offset: int, *, width: int = _IN_A_LINE) -> list[HexLine]:
+    r"""Return bytes as lines: offset, codes and characters.
 
     Args:
         data: the bytes.
         offset: the place of the first of them.
+        width: the bytes of a line.
 
     Example:
         >>> _hex_lines(b"a\n", 100)
         [HexLine(offset=100, codes='61 0a', characters='a.', notes=())]
     """
     lines = []
-    for at in range(0, len(data), _IN_A_LINE):
-        part = data[at : at + _IN_A_LINE]
+    for at in range(0, len(data), width):
+        part = data[at : at + width]
         characters = "".join(chr(byte) if byte in _PRINTED else "." for byte in part)
         lines.append(HexLine(offset + at, part.hex(" "), characters))
     return lines

@@ -21,14 +21,20 @@
   theme.addEventListener("click", () => setTheme(themes[(themes.indexOf(kept("seekable-theme") || "auto") + 1) % 3]));
   if ((kept("seekable-theme") || "auto") !== "auto") setTheme(kept("seekable-theme"));
 
-  const copy = async () => {
+  const copyText = async (button, text) => {
+    const label = button.textContent;
+    if (label === "Copied") return;
+    try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
+    catch { prompt("Copy this", text); }
+    setTimeout(() => { button.textContent = label; }, 1500);
+  };
+  const copy = () => {
     const button = one("#copy"), link = new URL(location.href);
     link.searchParams.delete("is");
     if (button.dataset.is) link.searchParams.set("is", button.dataset.is);
-    try { await navigator.clipboard.writeText(link.href); button.textContent = "Copied"; }
-    catch { prompt("The link of this page", link.href); }
-    setTimeout(() => { button.textContent = "Copy link"; }, 1500);
+    return copyText(button, link.href);
   };
+  for (const button of all("button[data-copy]")) button.addEventListener("click", () => copyText(button, button.dataset.copy));
   one("#copy").addEventListener("click", copy);
 
   const dialog = one("#keys"), switched = one("#keys-on");
@@ -53,7 +59,7 @@
     g: () => one("#go").focus(), "/": () => (one("#q") ? one("#q").focus() : follow(".tabs a[href$=search]")),
     r: () => follow("a[rel=random]"), o: () => follow("a[rel=odd]"), c: copy, "?": () => dialog.showModal(),
     e: () => { const closed = all("main details:not([open])"); (closed.length ? closed : all("main details")).forEach((d) => { d.open = closed.length > 0; }); },
-    w: () => root.classList.toggle("wrapped"),
+    m: () => follow("a[rel=alternate]"), w: () => root.classList.toggle("wrapped"),
     " ": () => { const m = media(); if (m) { m.paused ? m.play() : m.pause(); } return Boolean(m); },
     ",": () => { if (media()) media().currentTime -= 1; }, ".": () => { if (media()) media().currentTime += 1; },
   };
