@@ -60,6 +60,12 @@ QUESTIONS = (
         "8 padding", ("g", "train", "4"), "p/train/padding", "main tr:has-text('rank'), main dl:has-text('%')"
     ),
     Question(
+        "8 padding of data that is not packed",
+        ("g", "train padding"),
+        "p/train/padding",
+        "main dl:has-text('padding')",
+    ),
+    Question(
         "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
     ),
     Question("9 where a text is", ("g", "corpus", "/", "committee"), "d/corpus/search?q=", "main mark"),
@@ -84,14 +90,25 @@ QUESTIONS = (
     Question("12 hear an utterance", ("g", "sounds 1", " "), "d/sounds/row/1", "audio"),
     Question("13 files by their bytes and health", ("g", "corpus", "4"), "d/corpus/files", "text=as indexed"),
     Question("14 duplicates", ("g", "corpus", "6"), "d/corpus/duplicates", "button:focus"),
-    Question("15 the link of what is shown", ("g", "17", "c"), "d/corpus/row/17", "text=Copied"),
+    Question(
+        "14 duplicates by a field",
+        ("g", "corpus duplicates meta.lang", "Enter"),
+        "d/corpus/duplicates",
+        "text=/values of meta.lang/",
+    ),
+    Question("1 the losses of runs at a step", ("g", "train loss"), "p/train/loss", ".plot img"),
+    Question("15 the link of what is shown", ("g", "corpus 17", "c"), "d/corpus/row/17", "text=Copied"),
 )
 
 
 def do(page: Any, actions: tuple[str, ...]) -> None:
     """Press keys and write texts, each after the page of the one before."""
     for action in actions:
-        if len(action) > 1:
+        if action == "Enter":
+            page.wait_for_function("document.activeElement.matches('button')")
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
+        elif len(action) > 1:
             page.keyboard.type(action)
             with page.expect_navigation():
                 page.keyboard.press("Enter")

@@ -311,7 +311,7 @@ def test_two_states_say_what_each_source_delivered_between_them(pages: TestClien
     places = pipeline(data)._node.plan(np.arange(5 * BATCH, 15 * BATCH)).locate()
     came = Counter("web" if "/corpus/" in place.path else "code" for place in places)
     assert {each["source"]: each["rows"] for each in found} == came
-    assert "Delivered since" in pages.get("/s/checkpoints/5...15").text
+    assert "By source" in pages.get("/s/checkpoints/5...15").text
 
 
 def test_the_rows_of_a_step_are_those_of_its_plan_in_their_order(pages: TestClient) -> None:

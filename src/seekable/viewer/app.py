@@ -45,6 +45,7 @@ from seekable.viewer.pages import (
     files_pages,
     home,
     job,
+    loss,
     media_pages,
     pipeline,
     row,
@@ -131,8 +132,8 @@ ROUTES = (
     Route("p/{name}/padding", run.padding_page, "p/train/padding?from=0&to=20"),
     Route("p/{name}/padding.svg", run.padding_chart, "p/train/padding.svg?from=0&to=20"),
     Route("p/{name}/padding/read", run.read_padding, "", changes=True),
-    Route("p/{name}/loss", run.loss_page, "p/train/loss"),
-    Route("p/{name}/loss.svg", run.loss_chart, "p/train/loss.svg?theme=dark"),
+    Route("p/{name}/loss", loss.loss_page, "p/train/loss?with=even&at=61"),
+    Route("p/{name}/loss.svg", loss.loss_chart, "p/train/loss.svg?theme=dark"),
     Route("p/{name}/replay/{step:number}", sequence.replay_page, "p/even/replay/3"),
     Route("p/{name}/replay/{step:number}/start", sequence.start_replay, "", changes=True),
     Route(
@@ -142,6 +143,7 @@ ROUTES = (
     ),
     Route("compare", pipeline.compare, "compare?a=train&b=other&step=3"),
     Route("s/{name}/", pipeline.states, "s/checkpoints/"),
+    Route("s/{name}/compare", pipeline.chosen_states, "s/checkpoints/compare?old=15&new=5"),
     Route("s/{name}/{step:number}", pipeline.state, "s/checkpoints/5"),
     Route("s/{name}/{old:number}...{new:number}", pipeline.compared, "s/checkpoints/5...15"),
 )
@@ -151,6 +153,7 @@ STATIC = tuple(
     for name, kind in (
         ("view.css", "text/css"),
         ("view.js", "text/javascript"),
+        ("plot.js", "text/javascript"),
         ("icon.svg", "image/svg+xml"),
     )
 )

@@ -124,6 +124,15 @@ class Sheet:
         """Draw a line through points, shape (points, 2); ``kind`` is its class."""
         self._body.append(f'<path class="{kind}" d="{_relative(points)}" stroke-width="{width:g}"/>')
 
+    def stroke(
+        self, points: NDArray[np.float64], *, colour: str, dashes: str = "", width: float = 1.6
+    ) -> None:
+        """Draw a line through points, shape (points, 2), in a colour of its own, dashed if that says so."""
+        pattern = f' stroke-dasharray="{dashes}"' * bool(dashes)
+        self._body.append(
+            f'<path fill="none" stroke="{colour}" d="{_relative(points)}" stroke-width="{width:g}"{pattern}/>'
+        )
+
     def dots(self, points: Iterable[tuple[float, float]], *, width: float = 2.4) -> None:
         """Draw a dot at each of some points."""
         path = "".join(f"M{x:g} {y:g}h0" for x, y in points)
@@ -196,7 +205,10 @@ _STEPS = (1, 2, 5, 10)
 
 _Place = TypeVar("_Place", float, "NDArray[np.float64]")
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 34, 34
+LEFT = 58
+"""The pixels at the left of the area of a chart with axes."""
+
+_RIGHT, _TOP, _BOTTOM = 14, 34, 34
 
 _FEW = 2
 """An axis of at most this many powers of ten has ticks at twice and five times each of them too."""
@@ -288,7 +300,7 @@ class Frame:
         """Return the pixel of an x."""
         low, high, value = (self._scaled(each) for each in (self.low[0], self.high[0], value))
         span = (high - low) or 1.0
-        return _LEFT + (value - low) / span * (self.width - _LEFT - self.right)
+        return LEFT + (value - low) / span * (self.width - LEFT - self.right)
 
     def y(self, value: _Place) -> _Place:
         """Return the pixel of a y, or those of an array."""
@@ -304,22 +316,31 @@ class Frame:
         """
         low, high = self._scaled(self.low[0]), self._scaled(self.high[0])
         scaled = np.log10(np.maximum(x, 1.0)) if self.log else x
-        across = _LEFT + (scaled - low) / ((high - low) or 1.0) * (self.width - _LEFT - self.right)
+        across = LEFT + (scaled - low) / ((high - low) or 1.0) * (self.width - LEFT - self.right)
         return np.stack([across, self.y(y)], axis=-1)
 
     def grid(self, sheet: Sheet) -> None:
         """Draw a faint line at each tick of y, before what lies over it."""
         sheet.grid(
-            _LEFT, self.width - self.right - _LEFT, (round(self.y(value), 1) for value in self._y_ticks())
+            LEFT, self.width - self.right - LEFT, (round(self.y(value), 1) for value in self._y_ticks())
         )
+
+    def rules(self, sheet: Sheet, rules: Iterable[tuple[int, str]]) -> None:
+        """Draw an upright line at each of some places within the chart, with a word above it."""
+        top = self.y(self.high[1])
+        for value, word in rules:
+            if self.low[0] <= value <= self.high[0]:
+                x = round(self.x(value), 1)
+                sheet.line((x, top - 2), (x, self.y(self.low[1])))
+                sheet.text(x, top - 4, word, anchor="middle", kind="small")
 
     def draw(self, sheet: Sheet, *, title: str, x_name: str) -> None:
         """Draw the title and both axes."""
-        sheet.text(_LEFT, 20, title, kind="bold")
+        sheet.text(LEFT, 20, title, kind="bold")
         for value in self._y_ticks():
             words = _tick_text(value) + self.unit
-            sheet.text(_LEFT - 8, self.y(value) + 4, words, anchor="end", kind="small")
-            sheet.line((_LEFT - 4, self.y(value)), (_LEFT, self.y(value)))
+            sheet.text(LEFT - 8, self.y(value) + 4, words, anchor="end", kind="small")
+            sheet.line((LEFT - 4, self.y(value)), (LEFT, self.y(value)))
         for value in self._x_ticks():
             sheet.text(
                 self.x(value), self.height - _BOTTOM + 16, _tick_text(value), anchor="middle", kind="small"
@@ -327,8 +348,8 @@ class Frame:
             sheet.line((self.x(value), self.height - _BOTTOM), (self.x(value), self.height - _BOTTOM + 4))
         sheet.text(self.width - self.right, self.height - 4, x_name, anchor="end", kind="small")
         sheet.line(
-            (_LEFT, _TOP - 6),
-            (_LEFT, self.height - _BOTTOM),
+            (LEFT, _TOP - 6),
+            (LEFT, self.height - _BOTTOM),
             (self.width - self.right, self.height - _BOTTOM),
         )
 
@@ -358,19 +379,19 @@ def areas(
     planned: NDArray[np.float64],
     *,
     title: str,
-    x_name: str = "step",
+    rules: Sequence[tuple[int, str]] = (),
     theme: Theme = "auto",
 ) -> str:
     """Return shares over time as SVG: areas on top of each other, with the plan as a line over them.
 
     Args:
         names: the name of each area.
-        steps: the places, ascending, one more than there are rows.
-        shares: what each area has from one place to the next, shape (rows, areas); each row is scaled
+        steps: ascending, one more than there are rows.
+        shares: what each area has from one step to the next, shape (rows, areas); each row is scaled
             to 100 %.
         planned: the same as planned; a line at the upper end of each area.
         title: what is shown.
-        x_name: what the places are.
+        rules: steps with a line across the areas, and a short word above it.
         theme: the colours.
 
     Example:
@@ -386,7 +407,7 @@ def areas(
     seen = ", ".join(f"{name} {total:.1f} %" for name, total in zip(names, totals, strict=True))
     sheet = Sheet(
         title,
-        f"Shares from {x_name} {steps[0]:,} to {steps[-1]:,}: {seen}",
+        f"Shares from step {steps[0]:,} to {steps[-1]:,}: {seen}",
         width=_WIDTH,
         height=_AREAS_HEIGHT,
         theme=theme,
@@ -403,8 +424,9 @@ def areas(
     for number in range(len(names) - 1):
         sheet.curve(_corners(frame, steps, upper[:, number]), kind="edge", width=0.6)
         sheet.curve(_corners(frame, steps, plan[:, number]), kind="over", width=1.2)
+    frame.rules(sheet, rules)
     _names(sheet, frame, names, totals, upper[-1])
-    frame.draw(sheet, title=title, x_name=x_name)
+    frame.draw(sheet, title=title, x_name="step")
     return str(sheet)
 
 
@@ -414,13 +436,13 @@ def _names(
     """Write each name and share beside the end of its area, in the order of the areas."""
     middles = [frame.y(each) for each in (upper - np.diff(upper, prepend=0) / 2).tolist()]
     left = _WIDTH - _AREAS_RIGHT + 12
-    for number, y in enumerate(_apart(middles, frame.y(100) + 4, frame.y(0) - 4)):
+    for number, y in enumerate(places_apart(middles, frame.y(100) + 4, frame.y(0) - 4)):
         sheet.cell(left, round(y - 5.5, 1), 11, 11, tint=number)
         sheet.text(left + 60, round(y + 4, 1), f"{totals[number]:.1f} %", anchor="end", kind="small")
         sheet.text(left + 68, round(y + 4, 1), shortened(names[number], _AREA_LETTERS), kind="small")
 
 
-def _apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
+def places_apart(middles: Sequence[float], top: float, bottom: float) -> list[float]:
     """Return places near some others, from the lowest on the sheet up, a line apart and between two ends."""
     places: list[float] = []
     for middle in reversed(middles):
@@ -587,7 +609,7 @@ def lines(
     ends = (int(steps[0]), low), (int(steps[-1]), high if high > low else low + 1)
     frame = Frame(_WIDTH, _LINES_HEIGHT, *ends, least=(1, 0))
     frame.grid(sheet)
-    at = _kept(values)
+    at = drawn_places(values)
     sheet.curve(frame.places(steps[at], values[at]), kind="dots", width=1.4)
     there = [(frame.x(step), frame.y(value)) for step, value in marks if np.isfinite(value)]
     sheet.dots(there, width=7)
@@ -595,7 +617,7 @@ def lines(
     return str(sheet)
 
 
-def _kept(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def drawn_places(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the places to draw: all, or the least and the greatest of each of 600 stretches."""
     if values.size <= _MOST_POINTS:
         return np.arange(values.size)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.viewer.charts import areas, bars, histogram, lines
+from seekable.viewer.curves import rule_words
 from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.page import PageRows
 
@@ -51,8 +52,14 @@ def lengths_figure(name: str, found: LengthHistogram) -> Figure:
     return Figure(found.document(), PageRows(["from", "below", "records"], rows), draw)
 
 
-def mixture_figure(name: str, found: RunMixture) -> Figure:
-    """Return a mixture as areas of what is delivered; a row is a source from one place to the next."""
+def mixture_figure(name: str, found: RunMixture, *, changes: Sequence[int] = ()) -> Figure:
+    """Return a mixture as areas of what is delivered; a row is a source from one place to the next.
+
+    Args:
+        name: that of the run.
+        found: the mixture.
+        changes: the steps from which something was changed in the run: they get a line each, with its number.
+    """
     steps = found.steps.tolist()
     rows = [
         [start, stop, source, plan, came]
@@ -64,7 +71,10 @@ def mixture_figure(name: str, found: RunMixture) -> Figure:
     title = f"{name}: delivered {found.unit}, and the plan as lines"
 
     def draw(theme: Theme) -> str:
-        return areas(found.names, steps, found.delivered, found.planned, title=title, theme=theme)
+        rules = rule_words(changes)
+        return areas(
+            found.names, steps, found.delivered, found.planned, title=title, rules=rules, theme=theme
+        )
 
     return Figure(found.document(), PageRows(["from", "to", "source", "planned", "delivered"], rows), draw)
 

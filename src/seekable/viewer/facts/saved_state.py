@@ -71,6 +71,41 @@ def consumed_between(was: Saved, now: Saved) -> list[dict[str, Any]] | None:
     return [{"source": source, "rows": new - old} for source, old, new in pairs]
 
 
+def by_source(was: Saved, now: Saved) -> list[dict[str, Any]] | None:
+    """Return how far each source was in two states, and what came between them; None if it is not known.
+
+    Each source has ``old`` and ``new``, the rows that it gave up to each state, and the ``rows`` between them
+    with their ``share`` of all rows between. They are None where a state does not say them, and where the
+    pipelines differ, so that rows of one are not those of the other.
+    """
+    before, after = _taken(was), _taken(now)
+    if not before and not after:
+        return None
+    names = [*after, *(name for name in before if name not in after)]
+    is_same = was.fingerprint == now.fingerprint
+    pairs = [(before.get(name), after.get(name)) for name in names]
+    between = [new - old if is_same and old is not None and new is not None else None for old, new in pairs]
+    total = sum(rows or 0 for rows in between)
+    return [
+        {
+            "source": name,
+            "old": old,
+            "new": new,
+            "rows": rows,
+            "share": rows / total if total and rows is not None else None,
+        }
+        for name, (old, new), rows in zip(names, pairs, between, strict=True)
+    ]
+
+
+def _taken(saved: Saved) -> dict[str, int | None]:
+    """Return the rows that each source gave up to a state, by its name; None where it is not known."""
+    facts = _progress_of(saved)
+    if "delivered" in facts:
+        return {each["source"]: each["records"] for each in facts["delivered"]}
+    return {each["source"]: each["consumed"] for each in facts.get("progress") or []}
+
+
 def state_document(path: str, saved: Saved, generations: list[Generation]) -> dict[str, Any]:
     """Return what a saved state says of its run and its pipeline, JSON-safe.
 

@@ -40,13 +40,23 @@ _STATE = re.compile(r"(?:state\s+)?([\d,]+)(?:\s*\.\.\.\s*([\d,]+))?", re.IGNORE
 _FINGERPRINT = re.compile(r"xxh3:([0-9a-f]{4,32})(?:\.\.\.)?", re.IGNORECASE)
 _MESSAGE = re.compile(r"(.+?): record (\d+)\b.*", re.DOTALL)
 _PLACE = re.compile(r"(.+):(\d+)")
+_PAGE = re.compile(r"([a-z]+)(?:\s+(\S.*))?", re.DOTALL)
+_PAGES = {
+    "d": frozenset({"rows", "stats", "files", "search", "duplicates", "health", "lengths"}),
+    "p": frozenset({"mixture", "padding", "loss", "when"}),
+}
+"""The pages of data and of a pipeline that are called by their names."""
+
+_OF_PAGES = {"search": "q", "duplicates": "key"}
+"""What a text after the name of such a page is, as a parameter of its address."""
+
 _MOST_STATES = 200
 _MOST_WAYS = 20
 _HELP = (
     "write a row (1,234,567 or -1), a share (50%), a step (step 48210 rank 3), a position (position 17), a "
     "packed sample (sequence 17), a key (key:utt-17), a file and its row (part-00012.jsonl:531, or the "
     "message of a corrupt record), a state (xxh3:9f3c), two pipelines (compare old new step 48210), or the "
-    "name of what is open, alone or before one of these"
+    "name of what is open, alone, before one of these, or before a page (train padding, web duplicates url)"
 )
 
 _MOST_SHOWN = 100
@@ -143,6 +153,9 @@ def _named(opened: Opened, text: str) -> str | None:
     if name in opened.states and (state := _STATE.fullmatch(rest)) and _has_state(opened, name, state[1]):
         first, second = state.groups()
         return f"s/{name}/{_number(first)}" + (f"...{_number(second)}" if second else "")
+    kind = "d" if name in opened.datasets else "p"
+    if (name in opened.datasets or name in opened.pipelines) and (page := _page_of(kind, name, rest)):
+        return page
     if name in opened.datasets:
         why = {name: f"{name} is data"}
         only = replace(opened, pipelines={}, datasets={name: opened.datasets[name]}, unopened=why)
@@ -150,6 +163,15 @@ def _named(opened: Opened, text: str) -> str | None:
     if name in opened.pipelines:
         return f"p/{name}/" if not rest else _of_pipeline(opened, name, rest)
     return f"s/{name}/" if name in opened.states and not rest else None
+
+
+def _page_of(kind: str, name: str, text: str) -> str | None:
+    """Return the address of a page that a text names, as ``padding`` or ``duplicates meta.lang``."""
+    found = _PAGE.fullmatch(text)
+    if found is None or found[1] not in _PAGES[kind] or (found[2] and found[1] not in _OF_PAGES):
+        return None
+    more = f"?{urlencode({_OF_PAGES[found[1]]: found[2]})}" if found[2] else ""
+    return f"{kind}/{name}/{found[1]}{more}"
 
 
 def _has_state(opened: Opened, name: str, step: str) -> bool:

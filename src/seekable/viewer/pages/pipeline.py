@@ -24,13 +24,15 @@ from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.named_sources import source_names, source_nodes, sources_of
 from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.saved_state import (
+    by_source,
     consumed_between,
     generation_document,
+    journal_facts,
     pipeline_differences,
     place_differences,
     state_document,
 )
-from seekable.viewer.page import Page
+from seekable.viewer.page import Page, Redirect
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -71,6 +73,7 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "sources": [{"name": name, "records": source.size} for name, source in sources],
         "nodes": [json_safe(line) for line in explained(node)],
         "notes": list(found.notes),
+        **({"journal": journal_facts(each.journal)} if each.journal else {}),
     }
     return Page("pipeline", asked.name, document, {"has_log": asked.name in opened.logs})
 
@@ -126,7 +129,9 @@ def states(opened: Opened, asked: Asked) -> Page:
         "generations": found,
         "pipeline_unknown": None if why is None else json_safe(why),
     }
-    return Page("states", asked.name, document)
+    newest = _saved(opened, asked.name, found[0]["step"]) if found else None
+    journal = newest.state.journal if newest is not None and newest.state else ()
+    return Page("states", asked.name, document, {"journal": journal_facts(journal)})
 
 
 def _missing(generation: Generation) -> list[int]:
@@ -162,8 +167,25 @@ def compared(opened: Opened, asked: Asked) -> Page:
         "differences": [*pipeline, *place],
         "sources": None if now.description is None else len(described_sources(now.description)),
         "delivered": consumed_between(was, now),
+        "by_source": by_source(was, now),
+        "changed": _changed_between(was, now),
     }
     return Page("compared", f"{asked.name}, steps {old:,} and {new:,}", document)
+
+
+def _changed_between(was: Saved, now: Saved) -> list[dict[str, Any]]:
+    """Return what the journal of one state has, and that of another lacks."""
+    known = was.state.journal if was.state else ()
+    return journal_facts(
+        tuple(each for each in (now.state.journal if now.state else ()) if each not in known)
+    )
+
+
+def chosen_states(opened: Opened, asked: Asked) -> Redirect:
+    """Return the address of two states that a form names, the older one first."""
+    opened.folder(asked.name)
+    steps = sorted((asked.count("old", default=0), asked.count("new", default=0)))
+    return Redirect(f"s/{asked.name}/{steps[0]}...{steps[1]}")
 
 
 def _saved(opened: Opened, name: str, step: int) -> Saved:

@@ -1,4 +1,4 @@
-"""Figures of a run over its steps: the mixture of sources, the padding of batches, the losses."""
+"""Figures of a run over its steps: the mixture of sources, the padding of batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.positioned import first_step, position_of
 from seekable.loader.steerable import made_by
 from seekable.nodes.node import node_of
-from seekable.viewer.fact_figures import loss_figure, mixture_figure, padding_figure
+from seekable.viewer.fact_figures import mixture_figure, padding_figure
 from seekable.viewer.facts.lengths import index_unit
-from seekable.viewer.facts.loss_log import spikes
 from seekable.viewer.facts.named_sources import (
     as_in_files,
     source_counts,
@@ -22,6 +21,7 @@ from seekable.viewer.facts.named_sources import (
 )
 from seekable.viewer.facts.padding import Padding, padding
 from seekable.viewer.facts.run_mixture import UNITS, mixture, usual_stop
+from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
@@ -30,7 +30,6 @@ from seekable.viewer.pages.job import asked_job
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from seekable.viewer.facts.loss_log import ComparedLoss, LossLog
     from seekable.viewer.facts.run_mixture import RunMixture
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
@@ -56,12 +55,14 @@ def mixture_page(opened: Opened, asked: Asked) -> Page:
     header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
     more = {"start": int(found.steps[0]), "stop": last, "rows": rows}
     more["after_end"] = after_end(opened.pipeline(asked.name), last - 1)
+    more["journal"] = journal_facts(loader.journal)
     return Page("mixture", f"{asked.name}, mixture", document, more, table=PageRows(header, rows))
 
 
 def mixture_chart(opened: Opened, asked: Asked) -> Svg:
     """Return the delivered mixture as areas, with the plan as lines."""
-    figure = mixture_figure(asked.name, _mixture_found(opened, asked))
+    journal = opened.pipeline(asked.name).loader.journal
+    figure = mixture_figure(asked.name, _mixture_found(opened, asked), changes=[each.at for each in journal])
     return Svg(figure.draw(asked.theme))
 
 
@@ -157,37 +158,3 @@ def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding
     first = as_in_files(made_by(loader, start)).record(position_of(loader, start))
     measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
     yield from padding(loader, start=start, stop=stop, measure=measure, source=as_in_files)
-
-
-def loss_page(opened: Opened, asked: Asked) -> Page:
-    """Return the losses from one step to another, and their spikes."""
-    log, found = _losses(opened, asked)
-    document = {"name": asked.name, **loss_figure(log, found).document}
-    header = ["step", "loss", "median", "mad", "times"]
-    table = PageRows(header, [[each[key] for key in header] for each in document["spikes"]])
-    ends = (
-        {"start": int(log.steps[0]), "stop": int(log.steps[-1])}
-        if log.steps.size
-        else {"start": 0, "stop": 0}
-    )
-    return Page("loss", f"{asked.name}, loss", document, ends, table=table)
-
-
-def loss_chart(opened: Opened, asked: Asked) -> Svg:
-    """Return the losses as a line, with a mark at each spike."""
-    figure = loss_figure(*_losses(opened, asked))
-    return Svg(figure.draw(asked.theme))
-
-
-def _losses(opened: Opened, asked: Asked) -> tuple[LossLog, list[ComparedLoss]]:
-    opened.pipeline(asked.name)
-    log = opened.logs.get(asked.name)
-    if log is None:
-        message = (
-            f"no log of the losses of {asked.name} is open: seekable view ... --log {asked.name}=train.jsonl"
-        )
-        raise KeyNotFound(message)
-    low = asked.count("from", default=0)
-    high = asked.count("to", default=int(log.steps[-1]))
-    # Spikes are found among all losses, because each is compared with those before it.
-    return log.between(low, high), [spike for spike in spikes(log) if low <= spike.step <= high]
