@@ -25,7 +25,7 @@ import seekable as sk
 from seekable.viewer.facts.key_statistics import statistics as statistics_of
 from seekable.viewer.facts.lengths import length_histogram
 from seekable.viewer.facts.odd import odd, usual
-from seekable.viewer.facts.search import search_all
+from seekable.viewer.facts.search import Searched, search_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -172,7 +172,7 @@ def _facts(corpus: sk.Dataset, long: sk.Dataset) -> Iterator[Row]:
         taken = statistics.median(_seconds(statistics_of(corpus._node, n=sample)) for _ in range(3))
         name = f"viewer: statistics of {sample:,} rows"
         yield absolute(name, 1e3 * taken, "ms", Target("at most", most))
-    searched = search_all(corpus._node, _ABSENT)
+    searched = search_all(corpus._node, Searched(_ABSENT))
     began = time.perf_counter()
     *_, found = searched
     rate = found.of / (time.perf_counter() - began) / 1e9

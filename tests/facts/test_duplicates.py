@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.viewer.facts import search as room
-from seekable.viewer.facts.search import Duplicates, duplicates
+from seekable.viewer.facts import duplicates as room
+from seekable.viewer.facts.duplicates import Duplicates, duplicates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -113,8 +113,8 @@ def test_pages_need_no_script(browser: Any, viewer: Server) -> None:
     context = browser.new_context(base_url=viewer.url, java_script_enabled=False)
     page = context.new_page()
     page.goto(viewer.url)
-    page.click("text=rows >> nth=0")
-    page.click("tbody a >> nth=2")
+    page.click("main a:text-is('rows') >> nth=0")
+    page.click("tbody th a >> nth=2")
     assert page.locator(".record").count() == 1
     assert page.locator("button.script:visible").count() == 0
     context.close()

@@ -68,5 +68,5 @@ def test_links_hold_behind_a_proxy_that_strips_a_prefix(
         page.click("header a:has-text('seekable')")
         page.wait_for_url("**/" + direct.rsplit("/", 2)[1] + "/")
         page.wait_for_load_state()
-        assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "1180px"
+        assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "1840px"
     context.close()

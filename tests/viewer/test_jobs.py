@@ -87,6 +87,7 @@ def test_a_job_ends_with_the_last_partial_result(jobs: Jobs, of: int) -> None:
         "of": of,
         "seconds_left": None,
         "error": None,
+        "again": None,
         "result": {"done": of, "of": of},
     }
 

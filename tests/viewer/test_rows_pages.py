@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 import seekable as sk
 from seekable.viewer.app import make_app
-from seekable.viewer.facts.search import search_all
+from seekable.viewer.facts.search import Searched, search_all
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def test_the_rows_of_a_sample(pages: TestClient, shown: Opened) -> None:
     found = pages.get("/d/corpus/search?q=committee&as=json").json()
-    *_, expected = search_all(shown.dataset("corpus")._node, "committee")
+    *_, expected = search_all(shown.dataset("corpus")._node, Searched("committee"))
     assert [hit["row"] for hit in found["hits"]] == [hit.row for hit in expected.hits]
     assert (found["text"], found["found"], found["made_of"]) == (
         "committee",
@@ -28,7 +28,7 @@ def test_the_rows_of_a_sample(pages: TestClient, shown: Opened) -> None:
     )
     page = pages.get("/d/corpus/search?q=committee").text
     hit = expected.hits[0]
-    assert f'<a href="row/{hit.row}">' in page
+    assert f'<a href="row/{hit.row}?q=committee">' in page
     assert "<mark>committee</mark>" in page
     comes = shown.pipeline("train").loader.when(shown.dataset("corpus").locate([hit.row])[0].path, hit.row)
     assert f"train: step {comes[0].step}, rank {comes[0].rank}" in page

@@ -10,7 +10,7 @@ import typer
 from seekable.cli.shared_options import DataOptions, RunOptions, Shown, argument, examples, option
 
 EPILOG = examples(
-    "view corpus/                                  data: rows, keys, lengths, files",
+    "view corpus/                                  data: filter, sort, search, statistics",
     "view checkpoints/ --log train.jsonl           a run: its steps, mixture, states and losses",
     "view web=web/*.jsonl train=train:make_loader  several, with names",
     "view corpus/ --open 'row 1,234,567'",

@@ -38,8 +38,9 @@ from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
 from seekable.viewer.facts.json_documents import SCHEMA, json_safe
 from seekable.viewer.facts.named_sources import data_of
+from seekable.viewer.navigation import NavigationGroup, navigation
 from seekable.viewer.opened import StillOpening
-from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg
+from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg, query_with
 from seekable.viewer.pages import (
     dataset_pages,
     files_pages,
@@ -51,6 +52,7 @@ from seekable.viewer.pages import (
     row,
     rows,
     run,
+    search_pages,
     sequence,
     step,
 )
@@ -88,7 +90,8 @@ ROUTES = (
     Route("", home.home, ""),
     Route("go", home.go, "go?to=corpus+5"),
     Route("d/{name}/", dataset_pages.dataset, "d/corpus/"),
-    Route("d/{name}/rows", rows.rows, "d/corpus/rows?at=3&n=5"),
+    Route("d/{name}/rows", rows.rows, "d/corpus/rows?where=meta.lang+%3D%3D+de&sort=-length(text)&n=5"),
+    Route("d/{name}/filter-again", rows.filter_again, "", changes=True),
     Route("d/{name}/lengths", dataset_pages.lengths_page, "d/corpus/lengths"),
     Route("d/{name}/lengths.svg", dataset_pages.lengths_chart, "d/corpus/lengths.svg"),
     Route("d/{name}/count-lengths", dataset_pages.count_lengths, "", changes=True),
@@ -96,10 +99,10 @@ ROUTES = (
     Route("d/{name}/read-stats", dataset_pages.read_stats, "", changes=True),
     Route("d/{name}/field", dataset_pages.field_page, "d/corpus/field?key=meta.lang"),
     Route("d/{name}/field.svg", dataset_pages.field_chart, "d/corpus/field.svg?key=text"),
-    Route("d/{name}/duplicates", rows.duplicates_page, "d/corpus/duplicates"),
-    Route("d/{name}/find-duplicates", rows.find_duplicates, "", changes=True),
-    Route("d/{name}/search", rows.search, "d/corpus/search?q=committee"),
-    Route("d/{name}/search-all", rows.search_everything, "", changes=True),
+    Route("d/{name}/duplicates", search_pages.duplicates_page, "d/corpus/duplicates"),
+    Route("d/{name}/find-duplicates", search_pages.find_duplicates, "", changes=True),
+    Route("d/{name}/search", search_pages.search, "d/corpus/search?q=committee"),
+    Route("d/{name}/search-all", search_pages.search_everything, "", changes=True),
     Route("d/{name}/row/{row:number}", row.row, "d/corpus/row/3"),
     Route("d/{name}/row/-{back:number}", home.from_end, "d/corpus/row/-1"),
     Route("d/{name}/random", home.at_random, "d/corpus/random"),
@@ -225,7 +228,7 @@ class _Answers:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(opened=opened, opened_step=self._step)
+        self._templates.globals.update(opened=opened, opened_step=self._step, navigation=self._navigation)
         filters: dict[str, Callable[..., Any]] = {
             "number": lambda value: f"{value:,}",
             "sizes": _sizes,
@@ -257,6 +260,10 @@ class _Answers:
     def _step(self, name: str) -> int:
         """Return the next step of a pipeline, for a link; 0 for a stream without batches."""
         return getattr(self._opened.pipeline(name).pipeline, "step", 0)
+
+    def _navigation(self, kind: str, named: str) -> list[NavigationGroup]:
+        """Return what the head of each page leads to."""
+        return navigation(self._opened, kind, named)
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has; lead on from one without its last slash."""
@@ -306,7 +313,7 @@ class _Answers:
             kind=kind,
             named=named,
             query=asked.query,
-            with_query=lambda **changes: _with_query(asked.query, changes),
+            with_query=lambda **changes: query_with(asked.query, changes),
             **more,
             **made.shown,
         )
@@ -321,16 +328,6 @@ def _names(request: Request) -> tuple[str, str]:
     """Return the kind and the name that an address begins with: ``d`` and a dataset, ``p`` and a pipeline."""
     kind, _, rest = request.url.path.removeprefix("/").partition("/")
     return kind, rest.partition("/")[0]
-
-
-def _with_query(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
-    """Return a query with some parameters changed; those that become None are left out.
-
-    If none is left it is empty, so it has to follow an address: alone it would be a link to the same query.
-    """
-    merged = {**{key: value for key, value in query.items() if key not in ("as", "is")}, **changes}
-    left = urlencode({key: value for key, value in merged.items() if value is not None})
-    return left and f"?{left}"
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 JobState = Literal["waiting", "running", "done", "stopped", "failed"]
 
-_ENDED_KEPT = 100
+_ENDED_KEPT = 50
 """Beyond this number the oldest jobs that have ended are forgotten, so that memory is bounded."""
 
 _SECONDS_TO_END = 2.0
@@ -53,6 +53,7 @@ class ViewerJob:
         name: the last part of its address, unique in its ``Jobs``.
         kind: what the work is, for people: "search", "verify".
         key: what tells it from other work of the kind.
+        again: the address that starts the same work again when it is asked for by POST; empty for none.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class ViewerJob:
         key: Hashable,
         work: Generator[Partial],
         release: Callable[[ViewerJob], None],
+        again: str = "",
     ) -> None:
         self.name = name
         self.kind = kind
         self.key = key
+        self.again = again
         self._work = work
         self._release = release
         self._lock = threading.Lock()
@@ -144,6 +147,7 @@ class ViewerJob:
             "rate": rate,
             "seconds_left": (of - done) / rate if runs and rate else None,
             "error": None if error is None else f"{type(error).__name__}: {error}",
+            "again": self.again or None,
             "result": None if partial is None else partial.document(),
         }
 
@@ -196,9 +200,19 @@ class Jobs:
         self._jobs: dict[str, ViewerJob] = {}
         self._by_key: dict[tuple[str, Hashable], ViewerJob] = {}
         self._waiting: deque[ViewerJob] = deque()
+        self._beside: set[ViewerJob] = set()
         self._closed = False
 
-    def start(self, kind: str, key: Hashable, work: Generator[Partial]) -> ViewerJob:
+    def start(
+        self,
+        kind: str,
+        key: Hashable,
+        work: Generator[Partial],
+        *,
+        again: str = "",
+        anew: bool = True,
+        at_once: bool = False,
+    ) -> ViewerJob:
         """Return the job of a kind and a key, which is started unless it waits, runs or is done.
 
         A job that failed or was stopped is started anew, under another name. ``work`` is closed where it is
@@ -208,6 +222,9 @@ class Jobs:
             kind: what the work is, for people.
             key: what tells it from other work of the kind: all that its result depends on.
             work: a generator of partial results that is not begun yet.
+            again: the address that starts it again when it is asked for by POST.
+            anew: False to return a job that failed or was stopped as it is.
+            at_once: True to begin beside those that run, for work that soon ends.
 
         Raises:
             RuntimeError: ``close`` was called.
@@ -217,16 +234,21 @@ class Jobs:
                 message = f"a job cannot be started: the viewer is closed (kind: {kind})"
                 raise RuntimeError(message)
             job = self._by_key.get((kind, key))
-            is_new = job is None or job.state in {"failed", "stopped"}
+            is_new = job is None or (anew and job.state in {"failed", "stopped"})
             if job is None or is_new:
                 self._count += 1
-                job = ViewerJob(str(self._count), kind, key, work, self._ended)
+                job = ViewerJob(str(self._count), kind, key, work, self._ended, again)
                 self._jobs[job.name] = self._by_key[kind, key] = job
-                self._waiting.append(job)
-        if is_new:
-            self._begin_waiting()
-        else:
+                if at_once:
+                    self._beside.add(job)
+                else:
+                    self._waiting.append(job)
+        if not is_new:
             work.close()
+        elif at_once:
+            job.begin()
+        else:
+            self._begin_waiting()
         return job
 
     def __getitem__(self, name: str) -> ViewerJob:
@@ -243,7 +265,7 @@ class Jobs:
         return job
 
     def all(self) -> list[ViewerJob]:
-        """Return the jobs, the newest first, with at most the last hundred that have ended."""
+        """Return the jobs, the newest first, with at most the last fifty that have ended."""
         with self._lock:
             return list(reversed(self._jobs.values()))
 
@@ -267,7 +289,9 @@ class Jobs:
     def _ended(self, job: ViewerJob) -> None:
         """Note that a job has ended: forget the oldest of these, and begin others if it ran."""
         with self._lock:
-            if job.has_begun:
+            if job in self._beside:
+                self._beside.remove(job)
+            elif job.has_begun:
                 self._free += 1
             elif job in self._waiting:
                 self._waiting.remove(job)

@@ -156,6 +156,8 @@ class Opened:
     """Functions that open data, and report the progress of its index, by the name of the data."""
 
     kept: PageCache = field(default_factory=PageCache)
+    results: PageCache = field(default_factory=lambda: PageCache(32))
+    """Results that may be large, such as rows that were filtered."""
 
     def dataset(self, name: str) -> Dataset:
         """Return an open dataset.
@@ -406,6 +408,7 @@ def open_soon(opened: Opened, name: str) -> None:
     def keep(dataset: Dataset) -> None:
         opened.datasets[name] = dataset
         opened.kept.clear()
+        opened.results.clear()
 
     # A job that is done would be returned again for the same key.
     key = (name, len(opened.jobs.all()))

@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlencode
 
 from seekable.errors import InvalidArgument
 from seekable.viewer.charts import THEMES
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 _MOST_TEXT = 1024
 _LARGEST = (1 << 63) - 1
+
+
+def query_with(query: Mapping[str, str], changes: Mapping[str, Any]) -> str:
+    """Return a query with some parameters changed; those that become None are left out.
+
+    If none is left it is empty, so it has to follow an address: alone it would be a link to the same query.
+
+    Example:
+        >>> query_with({"at": "3", "as": "json"}, {"n": 5}), query_with({"at": "3"}, {"at": None})
+        ('?at=3&n=5', '')
+    """
+    merged = {**{key: value for key, value in query.items() if key not in ("as", "is")}, **changes}
+    left = urlencode(
+        {key: value for key, value in merged.items() if value is not None}, errors="surrogatepass"
+    )
+    return left and f"?{left}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Values of records as HTML.
 
-This module, ``unseen``, ``markdown``, ``formula`` and ``conversation`` make markup; all else is escaped.
+This module, ``cells``, ``unseen``, ``markdown``, ``formula`` and ``conversation`` make markup; all else is
+escaped.
 Text is shown as text. Characters that cannot be seen, change the direction of text or stand for nothing
 (control characters, bidi overrides, zero-width characters, lone surrogates) are shown as boxed codes.
 """
@@ -28,7 +29,7 @@ from seekable.viewer.unseen import text_html
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.viewer.media import MediaRoots
+    from seekable.viewer.media import MediaKind, MediaRoots
 
 _TURNS = (("role", "content"), ("from", "value"))
 """The keys of the speaker and of the words of a turn, in the two usual spellings."""
@@ -251,14 +252,16 @@ class RecordTree:
     def _file(self, name: str, at: str) -> Markup:
         """Return the file that a text names, if it looks like the name of one; or why it is not shown."""
         roots = self._links.files
-        if roots is None or not roots.folders or not _MEDIA_NAME.fullmatch(name) or self._files_left <= 0:
+        if roots is None or self._files_left <= 0:
+            return Markup("")
+        try:
+            kind = file_kind(roots, name)
+        except SeekableError as error:
+            self._files_left -= 1
+            return Markup(' <span class="type">not shown: {}</span>').format(text_html(str(error)))
+        if kind is None:
             return Markup("")
         self._files_left -= 1
-        try:
-            with roots.open(name) as file:
-                kind = media_type(file.read(HEAD_BYTES)).kind
-        except SeekableError as error:
-            return Markup(' <span class="type">not shown: {}</span>').format(text_html(str(error)))
         return self._player(kind, at)
 
     def _bytes(self, view: memoryview, at: str) -> Markup:
@@ -298,6 +301,18 @@ class RecordTree:
             '<a class="chart" href="{}"><img class="wave" src="{}" alt="waveform of {}" loading="lazy" '
             'width="640" height="88"></a>'
         ).format(page, picture, at or "the record")
+
+
+def file_kind(roots: MediaRoots, name: str) -> MediaKind | None:
+    """Return what the file is that a text names; None if the text does not look like the name of one.
+
+    Raises:
+        SeekableError: the file cannot be shown.
+    """
+    if not roots.folders or not _MEDIA_NAME.fullmatch(name):
+        return None
+    with roots.open(name) as file:
+        return media_type(file.read(HEAD_BYTES)).kind
 
 
 def _keys_of_turns(values: Any) -> tuple[str, str] | None:

@@ -1,41 +1,35 @@
-"""Searches the rows of data: for a text in their records, and for rows that are equal.
+"""Searches the rows of data for a text or a regular expression in their records.
 
-A row is found if one of its values, at any depth, is a text that contains the searched one, or bytes that
-contain it in UTF-8. Names of keys and numbers are not searched, and upper and lower case differ.
+A row is found if one of its values, at any depth or at one key, is a text that has the searched one in it, or
+bytes that have it as UTF-8. Names of keys and numbers are not searched.
 
 All rows of files of lines are searched by the bytes of the files: for the text as it is typed, and as writers
-of the format escape it. A record whose bytes contain it is decoded, which decides. A text is missed where a
-writer of JSON escaped plain letters. All records of other formats are decoded.
-
-Equal rows are found in one pass with bounded memory. Each row has a hash of 64 bits. Where there are many
-rows, only one class of hashes is kept: those that are 0 modulo a power of two, which doubles when too many
-are kept. Equal rows have equal hashes, so the rows of a value are all kept or all dropped, and the share of
-duplicates among the kept rows estimates that of all rows.
+of the format escape it; where capital and small letters are the same, for its longest run of letters of
+ASCII. A record whose bytes have it is decoded, which decides. A text is missed where a writer of JSON escaped
+plain letters. All records are decoded for a regular expression, for a text without a letter of ASCII, and of
+other formats.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import msgspec
 import numpy as np
-import xxhash
 
-from seekable.errors import CorruptRecord, InvalidArgument
+from seekable.errors import CorruptRecord
 from seekable.formats.lines.csv import dialect_of, spellings
 from seekable.formats.lines.line_source import LineDecoder
 from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.graph import HOLE, known_size
+from seekable.nodes.graph import known_size
 from seekable.viewer.facts.json_documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
+from seekable.viewer.facts.matching import PlainNeedle, needle_of
 from seekable.viewer.facts.reading import (
-    NORMAL_95,
-    RULE_OF_THREE,
     ResultPace,
     Share,
     bytes_of_records,
@@ -51,25 +45,19 @@ from seekable.viewer.facts.reading import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from seekable._typing import Int64s
     from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.node import Node
     from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.reading import FilePiece
 
-    _Hashed = tuple[Int64s, NDArray[np.uint64], int]
-    """Rows, their hashes, and the number of further rows that have none."""
-
 
 MOST_HITS = 1000
 """The most rows that are kept; others are counted."""
 
-_MOST_BYTES = 1024
 _AROUND = 80
-"""The characters that are shown before the text and after it."""
+"""The characters that are shown before the first place and after it."""
 
+_LONGEST_SHOWN = 400
 _ROWS_AT_ONCE = 512
 
 _LAST_ASCII = 0x7F
@@ -78,34 +66,78 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """What is looked for, and where.
+
+    Example:
+        >>> Searched("cat").in_words(), Searched("c.t", regex=True, path=("meta", "url")).in_words()
+        ('cat', 'c.t in meta.url')
+    """
+
+    text: str
+    regex: bool = False
+    """True if the text is a regular expression."""
+
+    case: bool = False
+    """True if capital and small letters differ."""
+
+    path: KeyPath | None = None
+    """The key whose values are searched, with what is below them; None for whole records."""
+
+    def in_words(self) -> str:
+        """Return the text and the key, for people."""
+        return self.text if self.path is None else f"{self.text} in {path_text(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """A row with the text."""
+    """A row that was found."""
 
     row: int
     key: str
-    """The path of the first value with it, as ``meta.lang``; ``[record]`` for that of a text itself."""
+    """The path of the first value that was found, as ``meta.lang``; ``[record]`` for the record itself."""
 
-    before: str
-    """What stands before it, at most 80 characters."""
+    excerpt: str
+    """The text around the first place."""
 
-    after: str
-    """What follows it, at most 80 characters."""
+    spans: tuple[tuple[int, int], ...]
+    """All places in the excerpt."""
+
+    @property
+    def parts(self) -> list[tuple[str, bool]]:
+        """The excerpt in parts, each with whether it is a place that was found.
+
+        Example:
+            >>> Hit(0, "text", "a cat", ((2, 5),)).parts
+            [('a ', False), ('cat', True)]
+        """
+        return parts_of(self.excerpt, self.spans)
 
     def document(self) -> dict[str, Any]:
         """Return the hit as a JSON-safe dict."""
         return {
             "row": self.row,
             "key": json_value(self.key),
-            "before": json_value(self.before),
-            "after": json_value(self.after),
+            "excerpt": json_value(self.excerpt),
+            "spans": [list(span) for span in self.spans],
         }
+
+
+def parts_of(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
+    """Return a text in parts, each with whether it is one of some places that do not overlap."""
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [(text[end:start], False), (text[start:stop], True)]
+        end = stop
+    parts.append((text[end:], False))
+    return [part for part in parts if part[0]]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """The rows that were found; while the work goes on, those of the rows searched so far."""
 
-    text: str
+    searched: Searched
     done: int
     """What was searched, in the unit."""
 
@@ -119,10 +151,10 @@ class SearchResult:
     """The number of all rows."""
 
     found: int
-    """The number of rows with the text."""
+    """The number of rows that were found."""
 
     hits: tuple[Hit, ...]
-    """The first rows that were found, at most 1,000."""
+    """The first of them, at most 1,000."""
 
     corrupt: int
     """The number of rows that could not be decoded, of those for which that was tried."""
@@ -135,7 +167,10 @@ class SearchResult:
     def document(self) -> dict[str, Any]:
         """Return the search as a JSON-safe dict."""
         return {
-            "text": json_value(self.text),
+            "text": json_value(self.searched.text),
+            "regex": self.searched.regex,
+            "case": self.searched.case,
+            "key": None if self.searched.path is None else json_value(path_text(self.searched.path)),
             "made_of": self.made_of,
             "done": self.done,
             "of": self.of,
@@ -148,117 +183,140 @@ class SearchResult:
         }
 
 
-def search_sample(node: Node, text: str, *, n: int, seed: int = 0) -> Generator[SearchResult]:
-    """Yield the rows with a text while a sample is searched; the last result covers all of it.
+def search_sample(node: Node, searched: Searched, *, n: int, seed: int = 0) -> Generator[SearchResult]:
+    """Yield the rows that are found while a sample is searched; the last result covers all of it.
 
     Args:
         node: the data, with a length.
-        text: the text, at most 1,024 bytes of UTF-8.
+        searched: what is looked for, at most 1,024 bytes of UTF-8.
         n: the number of rows of the sample; all rows if there are fewer.
         seed: which sample.
 
     Raises:
-        InvalidArgument: the text is empty or too long.
+        InvalidArgument: the text is empty or too long, is no regular expression, or one that takes too long.
         IndexStale: a file was changed after it was indexed.
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = search_sample(sk.from_sequence(["a dog", "a cat"])._node, "cat", n=10)
-        >>> found.found, found.hits[0].row, found.made_of
-        (1, 1, 'exact, from all 2 rows')
+        >>> animals = sk.from_sequence(["a dog", "a Cat"])._node
+        >>> *_, found = search_sample(animals, Searched("cat"), n=10)
+        >>> found.found, found.hits[0].row, found.hits[0].parts, found.made_of
+        (1, 1, [('a ', False), ('Cat', True)], 'exact, from all 2 rows')
     """
-    return _in_sample(node, _Matches(text), n=n, seed=seed)
+    return _in_sample(node, _Matches(searched), n=n, seed=seed)
 
 
-def search_all(node: Node, text: str) -> Generator[SearchResult]:
-    """Yield the rows with a text while all rows are searched in their order.
+def search_all(node: Node, searched: Searched) -> Generator[SearchResult]:
+    """Yield the rows that are found while all rows are searched in their order.
 
     Args:
         node: the data, with a length.
-        text: the text, at most 1,024 bytes of UTF-8.
+        searched: what is looked for, at most 1,024 bytes of UTF-8.
 
     Raises:
-        InvalidArgument: the text is empty or too long.
+        InvalidArgument: the text is empty or too long, is no regular expression, or one that takes too long.
         IndexStale: a file was changed after it was indexed.
 
     Example:
         >>> import seekable as sk
-        >>> *_, found = search_all(sk.from_sequence([{"a": ["b", "a cat"]}])._node, "cat")
-        >>> found.hits[0].key, found.hits[0].before, found.done, found.unit
-        ('a[]', 'a ', 1, 'rows')
+        >>> *_, found = search_all(sk.from_sequence([{"a": ["b", "a cat"]}])._node, Searched("cat"))
+        >>> found.hits[0].key, found.hits[0].excerpt, found.done, found.unit
+        ('a[]', 'a cat', 1, 'rows')
     """
-    return _in_all(node, _Matches(text))
+    return _in_all(node, _Matches(searched))
 
 
 class _Matches:
-    """Collects the rows with a text."""
+    """Collects the rows that are found."""
 
-    def __init__(self, text: str) -> None:
-        raw = text.encode("utf-8", "surrogatepass")
-        if not 0 < len(raw) <= _MOST_BYTES:
-            message = f"a search takes a text of 1 to {_MOST_BYTES:,} bytes (got {len(raw):,})"
-            raise InvalidArgument(message)
-        self.text, self.raw = text, raw
+    def __init__(self, searched: Searched) -> None:
+        self.searched = searched
+        self.needle = needle_of(searched.text, regex=searched.regex, case=searched.case)
         self.count = self.corrupt = 0
         self.hits: list[Hit] = []
 
     def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
-        """Search some decoded records for the text."""
-        for row, record in zip(rows, records, strict=True):
-            if isinstance(record, CorruptRecord):
-                self.corrupt += 1
-                continue
-            if self._is_in(record):
-                self.count += 1
-                if len(self.hits) < MOST_HITS:
-                    self.hits.append(self._hit(row, record))
+        """Search some decoded records."""
+        whole = [pair for pair in zip(rows, records, strict=True) if not isinstance(pair[1], CorruptRecord)]
+        self.corrupt += len(records) - len(whole)
+        if isinstance(self.needle, PlainNeedle):
+            is_in, path = self.needle.is_in, self.searched.path
+            found = [pair for pair in whole if any(map(is_in, _values(pair[1], path)))]
+        else:
+            found = self._by_regex(whole)
+        self.count += len(found)
+        for row, record in found[: MOST_HITS - len(self.hits)]:
+            self.hits.append(self._hit(row, record))
 
     def result(
         self, done: int, of: int, unit: str, size: int, made_of: str, share: Share | None
     ) -> SearchResult:
         """Return what was found so far."""
-        hits = tuple(self.hits)
-        return SearchResult(self.text, done, of, unit, size, self.count, hits, self.corrupt, made_of, share)
+        hits, what = tuple(self.hits), self.searched
+        return SearchResult(what, done, of, unit, size, self.count, hits, self.corrupt, made_of, share)
 
-    def _is_in(self, record: Any) -> bool:
-        """Return True if a text of a record has the text in it."""
-        waiting, text = [record], self.text
-        while waiting:
-            value = waiting.pop()
-            kind = type(value)
-            if kind is str:
-                if text in value:
-                    return True
-            elif kind is dict:
-                waiting += value.values()
-            elif kind is list or kind is tuple:
-                waiting += value
-            elif kind is bytes and self.raw in value:
-                return True
-        return False
+    def _by_regex(self, pairs: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        texts: list[str] = []
+        of: list[int] = []
+        for at, (_, record) in enumerate(pairs):
+            some = [text for value in _values(record, self.searched.path) if (text := _as_text(value))]
+            texts += some
+            of += [at] * len(some)
+        found = {at for at, spans in zip(of, self.needle.spans(texts, most=1), strict=True) if spans}
+        return [pair for at, pair in enumerate(pairs) if at in found]
 
     def _hit(self, row: int, record: Any) -> Hit:
-        """Return the first place of the text in a record that has it."""
-        for path, value in _texts(record):
-            if isinstance(value, str):
-                before, there, after = value.partition(self.text)
-                if there:
-                    return Hit(row, path_text(path), before[-_AROUND:], after[:_AROUND])
-            else:
-                start, raw, end = value.partition(self.raw)
-                if raw:
-                    before, after = (
-                        start[-_AROUND:].decode("utf-8", "replace"),
-                        end[:_AROUND].decode("utf-8", "replace"),
-                    )
-                    return Hit(row, path_text(path), before, after)
-        message = f"row {row} has no text {self.text!r}"
-        raise AssertionError(message)
+        """Return the first place of what is looked for in a record that has it."""
+        texts = [
+            (path, text)
+            for path, value in _texts(record, self.searched.path)
+            if (text := _as_text(value, strict=False))
+        ]
+        found = self.needle.spans([text for _, text in texts], most=100)
+        for (path, text), spans in zip(texts, found, strict=True):
+            if spans:
+                return Hit(row, path_text(path), *_excerpt(text, spans))
+        # Bytes that are not text have it as bytes.
+        return Hit(row, path_text(()), "", ())
 
 
-def _texts(record: Any) -> Iterator[tuple[KeyPath, str | bytes]]:
+def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the text around the first place, and all places in it."""
+    begin = max(0, spans[0][0] - _AROUND)
+    end = min(len(text), spans[0][1] + _AROUND, begin + _LONGEST_SHOWN)
+    inside = [(start - begin, min(stop, end) - begin) for start, stop in spans if start < end]
+    return text[begin:end], tuple(inside)
+
+
+def _as_text(value: str | bytes, *, strict: bool = True) -> str:
+    """Return a text, or bytes as text; an empty one if they are not UTF-8."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("utf-8", "strict" if strict else "replace")
+    except UnicodeDecodeError:
+        return ""
+
+
+def _values(record: Any, path: KeyPath | None) -> Iterator[str | bytes]:
+    """Yield the texts and the bytes of a record, or of its values at a path, in any order."""
+    waiting = [record] if path is None else values_at(record, path)
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if kind is str or kind is bytes:
+            yield value
+        elif kind is dict:
+            waiting += value.values()
+        elif kind is list or kind is tuple:
+            waiting += value
+
+
+def _texts(record: Any, within: KeyPath | None) -> Iterator[tuple[KeyPath, str | bytes]]:
     """Yield the texts and the bytes of a record with their paths, in their order."""
     waiting: list[tuple[KeyPath, Any]] = [((), record)]
+    if within is not None:
+        waiting = [(within, value) for value in reversed(values_at(record, within))]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, str | bytes):
@@ -279,27 +337,34 @@ def _in_sample(node: Node, found: _Matches, *, n: int, seed: int) -> Generator[S
         share = share_of(found.count, done, exact=done >= size)
         return found.result(done, rows.size, "rows", size, made_of, share)
 
-    for piece, records in read_pieces(node, rows):
-        found.add(piece.tolist(), records)
-        done += len(records)
-        if done < rows.size and pace.due():
-            yield result()
-            pace.made()
+    try:
+        for piece, records in read_pieces(node, rows):
+            found.add(piece.tolist(), records)
+            done += len(records)
+            if done < rows.size and pace.due():
+                yield result()
+                pace.made()
+    finally:
+        found.needle.close()
     yield result()
 
 
 def _in_all(node: Node, found: _Matches) -> Generator[SearchResult]:
     size = known_size(node, "a search")
     pace = ResultPace()
-    if isinstance(node, FileSource) and _shows_texts(node.decoder):
-        steps, unit = _by_bytes(node, node.decoder, found), "bytes"
-    else:
-        steps, unit = _by_rows(node, found), "rows"
+    steps, unit = _by_rows(node, found), "rows"
+    if isinstance(node, FileSource) and _shows_texts(node.decoder) and isinstance(found.needle, PlainNeedle):
+        patterns = _patterns(node.decoder, found.needle)
+        if patterns:
+            steps, unit = _by_bytes(node, patterns, found), "bytes"
     of, done = next(steps), 0
-    for done in steps:
-        if done < of and pace.due():
-            yield found.result(done, of, unit, size, f"from the first {done:,} of {of:,} {unit}", None)
-            pace.made()
+    try:
+        for done in steps:
+            if done < of and pace.due():
+                yield found.result(done, of, unit, size, f"from the first {done:,} of {of:,} {unit}", None)
+                pace.made()
+    finally:
+        found.needle.close()
     yield found.result(done, of, unit, size, from_all(datetime.now().astimezone()), None)
 
 
@@ -320,12 +385,12 @@ def _shows_texts(decoder: Decoder) -> TypeGuard[LineDecoder]:
     return (decoder.plain or decoder).name in ("json", "text", "bytes") or decoder.headed
 
 
-def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Matches) -> Iterator[int]:
+def _by_bytes(source: FileSource, patterns: Sequence[bytes], found: _Matches) -> Iterator[int]:
     """Yield how many bytes all records have, then how many were searched."""
-    patterns, done = _patterns(decoder, found), 0
+    done, case = 0, found.searched.case
     yield bytes_of_records(source.files)
     for piece in file_pieces(source.files):
-        rows = _candidates(piece, patterns)
+        rows = _candidates(piece, patterns, case=case)
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             some = piece.first + np.array(rows[begin : begin + _ROWS_AT_ONCE], np.int64)
             found.add(some.tolist(), read_rows(source, some))
@@ -333,9 +398,11 @@ def _by_bytes(source: FileSource, decoder: LineDecoder, found: _Matches) -> Iter
         yield done
 
 
-def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
-    """Return the records of a piece whose bytes contain a pattern."""
-    rows, raw, starts = set[int](), piece.raw, piece.starts.data
+def _candidates(piece: FilePiece, patterns: Sequence[bytes], *, case: bool) -> list[int]:
+    """Return the records of a piece whose bytes have a pattern."""
+    rows, starts = set[int](), piece.starts.data
+    # Capital letters of ASCII become small ones; of other letters no byte changes.
+    raw = piece.raw if case else piece.raw.lower()
     for pattern in patterns:
         at = raw.find(pattern)
         while at >= 0:
@@ -345,11 +412,21 @@ def _candidates(piece: FilePiece, patterns: Sequence[bytes]) -> list[int]:
     return sorted(rows)
 
 
-def _patterns(decoder: LineDecoder, found: _Matches) -> list[bytes]:
-    """Return the bytes that files of a format may have for the text."""
+def _patterns(decoder: LineDecoder, needle: PlainNeedle) -> list[bytes]:
+    """Return the bytes that files of a format may have for the text; none if all records must be decoded."""
+    text = needle.text
+    if not needle.case:
+        # Letters beyond ASCII have other bytes as capitals.
+        text = max(re.findall("[\x00-\x7f]+", text), key=len, default="")
+        if not text:
+            return []
     if (decoder.plain or decoder).name == "json":
-        return json_spellings(found.text)
-    return spellings(found.text, dialect_of(decoder.form)) if decoder.form else [found.raw]
+        found = json_spellings(text)
+    elif decoder.form:
+        found = spellings(text, dialect_of(decoder.form))
+    else:
+        found = [text.encode("utf-8", "surrogatepass")]
+    return found if needle.case else sorted({each.lower() for each in found})
 
 
 def json_spellings(text: str) -> list[bytes]:
@@ -388,229 +465,3 @@ def _letter(letter: str, digits: str, slash: str, html: str) -> str:
         halves = np.frombuffer(letter.encode("utf-16-le", "surrogatepass"), "<u2").tolist()
         return "".join([f"\\u{half:{form}}" for half in halves])
     return letter
-
-
-MOST_GROUPS = 50
-"""The most groups of equal rows that are kept: the largest ones."""
-
-_MOST_ROWS = 20
-_MOST_KEPT = 1 << 20
-"""The most rows whose hashes are kept: 16 MB."""
-
-_HASHED_AT_ONCE = 1024
-_LINE_ENDS = b"\r\n"
-
-
-@dataclass(frozen=True, slots=True)
-class EqualRows:
-    """A group of rows that are equal."""
-
-    count: int
-    rows: tuple[int, ...]
-    """The first of them, at most 20."""
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """The rows that equal an earlier one; while the work goes on, among the first rows."""
-
-    done: int
-    """The number of rows that were read."""
-
-    of: int
-    """The number of all rows."""
-
-    key: str
-    """The key whose values are compared; empty if records are."""
-
-    classes: int
-    """The number of classes of hashes; the rows of one class were compared."""
-
-    kept: int
-    """The number of rows that were compared."""
-
-    share: Share
-    """The share of the rows that equal an earlier one, with its 95 % bounds; exact if there is one class."""
-
-    groups: tuple[EqualRows, ...]
-    """The largest groups of equal rows among those that were compared."""
-
-    left_out: int
-    """The number of rows that are corrupt, holes, or lack the key."""
-
-    @property
-    def made_of(self) -> str:
-        """The records or the index that the figures come from."""
-        first = (
-            f"the first {self.done:,} of {self.of:,} rows" if self.done < self.of else f"all {self.of:,} rows"
-        )
-        if self.classes == 1:
-            return f"exact, from {first}"
-        return f"from {self.kept:,} of {first}: those of one of {self.classes:,} classes of hashes"
-
-    def document(self) -> dict[str, Any]:
-        """Return the facts as a JSON-safe dict."""
-        return {
-            "made_of": self.made_of,
-            "done": self.done,
-            "of": self.of,
-            "unit": "rows",
-            "key": json_value(self.key),
-            "classes": self.classes,
-            "kept": self.kept,
-            "duplicates": self.share.document(),
-            "groups": [{"count": group.count, "rows": list(group.rows)} for group in self.groups],
-            "left_out": self.left_out,
-        }
-
-
-def duplicates(node: Node, *, path: KeyPath = ()) -> Generator[Duplicates]:
-    """Yield the duplicates while all rows are read in their order; the last result covers all of them.
-
-    Records of lines are compared by their bytes without the line end, others by their values.
-
-    Args:
-        node: the data, with a length.
-        path: the key whose values are compared, as `path_of` returns it; records if it is empty.
-
-    Raises:
-        EndlessDataset: the node has no length.
-        IndexStale: a file was changed after it was indexed.
-
-    Example:
-        >>> import seekable as sk
-        >>> *_, found = duplicates(sk.from_sequence(["a", "b", "a", "a"])._node)
-        >>> found.share.in_words(), found.groups, found.made_of
-        ('50 %', (EqualRows(count=3, rows=(0, 2, 3)),), 'exact, from all 4 rows')
-    """
-    size = known_size(node, "duplicates")
-    kept, pace, done, left_out = _KeptHashes(), ResultPace(), 0, 0
-    for rows, hashes, others in _by_lines(node) if _is_lines(node) and not path else _by_values(node, path):
-        kept.add(rows, hashes)
-        done += rows.size + others
-        left_out += others
-        if done < size and pace.due():
-            yield kept.found(done, size, path, left_out)
-            pace.made()
-    yield kept.found(size, size, path, left_out)
-
-
-def _is_lines(node: Node) -> bool:
-    """Return True if each record is the bytes of a line, or of several."""
-    return isinstance(node, FileSource) and not node.decoder.reads_objects
-
-
-def _by_lines(node: Node) -> Iterator[_Hashed]:
-    """Yield rows with the hashes of their lines."""
-    assert isinstance(node, FileSource)
-    digest = xxhash.xxh3_64_intdigest
-    for piece in file_pieces(node.files):
-        raw, starts = piece.raw, piece.starts
-        hashes = [
-            digest(raw[start:end].rstrip(_LINE_ENDS)) for start, end in itertools.pairwise(starts.tolist())
-        ]
-        yield np.arange(piece.first, piece.first + len(hashes)), np.array(hashes, np.uint64), 0
-
-
-def _by_values(node: Node, path: KeyPath) -> Iterator[_Hashed]:
-    """Yield rows with the hashes of records, or of their values at a path, and how many have none."""
-    size = known_size(node, "duplicates")
-    for first in range(0, size, _HASHED_AT_ONCE):
-        rows = np.arange(first, min(first + _HASHED_AT_ONCE, size))
-        hashes = [_hash_at(record, path) for record in read_rows(node, rows)]
-        there = np.array([each is not None for each in hashes], np.bool_)
-        known = np.array([each for each in hashes if each is not None], np.uint64)
-        yield rows[there], known, rows.size - known.size
-
-
-def _hash_at(record: Any, path: KeyPath) -> int | None:
-    if record is HOLE or isinstance(record, CorruptRecord):
-        return None
-    values = values_at(record, path)
-    if not values:
-        return None
-    return xxhash.xxh3_64_intdigest(_encoded(values if None in path else values[0]))
-
-
-def _encoded(value: Any) -> bytes:
-    """Return bytes that are equal for equal values."""
-    try:
-        return msgspec.msgpack.encode(value, enc_hook=_plain)
-    except (TypeError, ValueError, OverflowError, UnicodeEncodeError):
-        return repr(value).encode("utf-8", "backslashreplace")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return [value.dtype.str, list(value.shape), value.tobytes()]
-    return repr(value)
-
-
-class _KeptHashes:
-    """The hashes and the rows of one class."""
-
-    def __init__(self) -> None:
-        self._classes = 1
-        self._hashes: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
-        self._rows: list[Int64s] = [np.empty(0, np.int64)]
-        self._count = 0
-
-    def add(self, rows: Int64s, hashes: NDArray[np.uint64]) -> None:
-        """Keep the rows whose hash is of the class; make the class smaller when there are too many."""
-        chosen = hashes & np.uint64(self._classes - 1) == 0
-        self._hashes.append(hashes[chosen])
-        self._rows.append(rows[chosen])
-        self._count += self._hashes[-1].size
-        while self._count > _MOST_KEPT:
-            self._classes *= 2
-            every, numbers = np.concatenate(self._hashes), np.concatenate(self._rows)
-            chosen = every & np.uint64(self._classes - 1) == 0
-            self._hashes, self._rows = [every[chosen]], [numbers[chosen]]
-            self._count = self._hashes[0].size
-
-    def found(self, done: int, of: int, path: KeyPath, left_out: int) -> Duplicates:
-        """Return the duplicates among the rows that are kept."""
-        hashes, rows = np.concatenate(self._hashes), np.concatenate(self._rows)
-        self._hashes, self._rows = [hashes], [rows]
-        order = np.argsort(hashes, kind="stable")
-        ordered = rows[order]
-        firsts = np.flatnonzero(_differs(hashes[order]))
-        counts = np.diff(firsts, append=hashes.size)
-        largest = np.lexsort((ordered[firsts], -counts))[:MOST_GROUPS]
-        groups = [
-            EqualRows(int(counts[at]), tuple(ordered[firsts[at] :][: min(counts[at], _MOST_ROWS)].tolist()))
-            for at in largest.tolist()
-            if counts[at] > 1
-        ]
-        share = _share(counts, exact=self._classes == 1)
-        key = path_text(path) if path else ""
-        return Duplicates(done, of, key, self._classes, hashes.size, share, tuple(groups), left_out)
-
-
-def _differs(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return True for each hash that differs from the one before it, and for the first one."""
-    differs = np.ones(hashes.size, np.bool_)
-    differs[1:] = hashes[1:] != hashes[:-1]
-    return differs
-
-
-def _share(counts: Int64s, *, exact: bool) -> Share:
-    """Return the share of duplicates, with bounds if a random part of the values was looked at.
-
-    Args:
-        counts: the number of rows of each value.
-        exact: True if these are all values.
-    """
-    rows, values = int(counts.sum()), counts.size
-    if not rows:
-        return Share(0, 0, 0.0, 0.0 if exact else 1.0)
-    extra = rows - values
-    share = extra / rows
-    if exact:
-        return Share(extra, rows, share, share)
-    if not extra:
-        return Share(0, rows, 0.0, min(1.0, RULE_OF_THREE / values))
-    # The error of a ratio of two sums over values: a value is drawn with all of its rows.
-    residuals = (counts - 1) - share * counts
-    error = NORMAL_95 * math.sqrt(float((residuals**2).sum())) / rows
-    return Share(extra, rows, max(0.0, share - error), min(1.0, share + error))

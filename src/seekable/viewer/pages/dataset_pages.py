@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import KeyNotFound, SeekableError
@@ -12,6 +13,7 @@ from seekable.nodes.node import node_of
 from seekable.viewer.charts import bars, histogram
 from seekable.viewer.fact_figures import lengths_figure
 from seekable.viewer.facts.data_survey import data_facts
+from seekable.viewer.facts.filtered_rows import is_small
 from seekable.viewer.facts.histogram import PERCENTILES
 from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.key_paths import path_of, path_text
@@ -20,8 +22,8 @@ from seekable.viewer.facts.lengths import LengthHistogram, has_lengths, length_h
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.job import asked_job
-from seekable.viewer.pages.rows import table_of
+from seekable.viewer.pages.job import AskedJob, PageWork, asked_job, result_of
+from seekable.viewer.pages.row_table import data_key, table_of
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
@@ -52,11 +54,9 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     node = node_of(found)
     size, seed = node.size or 0, asked.count("seed", default=0)
     numbers = sample_rows(size, min(_DRAWN, size), seed)
-    table, drawn = table_of(found, numbers)
-    survey: Statistics | None = None
-    if opened.scans and node.size:
-        key = ("statistics", asked.name, opened.sample, 0)
-        survey = opened.kept.last(key, statistics(node, n=opened.sample))
+    records = table_of(opened, asked.name, numbers)
+    job = _survey(opened, asked.name) if opened.scans and node.size else AskedJob()
+    survey: Statistics | None = job.partial
     document: dict[str, Any] = {
         "name": asked.name,
         "path": json_safe(opened.paths.get(asked.name, asked.name)),
@@ -65,16 +65,37 @@ def dataset(opened: Opened, asked: Asked) -> Page:
         "columns": (
             {each.name: str(each.type) for each in node.schema} if isinstance(node, TableSource) else None
         ),
-        "drawn": {"made_of": from_sample(int(numbers.size), of=size, seed=seed), "seed": seed, "rows": drawn},
+        "drawn": {
+            "made_of": from_sample(int(numbers.size), of=size, seed=seed),
+            "seed": seed,
+            "rows": records.documents,
+        },
+        **job.document,
     }
     if survey is not None:
         document["keys"] = survey.document()
-    shown: dict[str, Any] = {"table": table, "survey": survey, "seed": seed, "lengths": None, "words": None}
+    shown: dict[str, Any] = {
+        "records": records,
+        "job_live": False,
+        **job.shown,
+        "survey": survey,
+        "seed": seed,
+        "lengths": None,
+        "words": None,
+    }
     if has_lengths(node) and size:
         lengths = _lengths_of(opened, asked.name)
         document["lengths"] = None if lengths is None else lengths.document()
         shown |= {"lengths": lengths, "words": [] if lengths is None else _lengths_in_words(lengths)}
-    return Page("dataset", asked.name, document, shown, table=table)
+    return Page("dataset", asked.name, document, shown, table=records.table)
+
+
+def _survey(opened: Opened, name: str, n: int | None = None, seed: int = 0) -> AskedJob:
+    """Return the statistics of a sample; with a job where they take longer than a page may."""
+    node, of = node_of(opened.dataset(name)), opened.sample if n is None else n
+    key = (*data_key(opened, name), of, seed)
+    work = PageWork("statistics", key, partial(statistics, node, n=of, seed=seed), at_once=True)
+    return result_of(opened, work, small=is_small(node))
 
 
 def stats(opened: Opened, asked: Asked) -> Page:
@@ -85,14 +106,11 @@ def stats(opened: Opened, asked: Asked) -> Page:
         KeyNotFound: there is no such job.
     """
     job = asked_job(opened, asked)
+    if not job.document:
+        job = _survey(opened, asked.name, *_sample(opened, asked, most=_READ_AT_ONCE))
     document: dict[str, Any] = {"name": asked.name, **job.document}
     shown: dict[str, Any] = {"survey": None, "larger": [], **job.shown}
-    if job.document:
-        survey = job.partial if isinstance(job.partial, Statistics) else None
-    else:
-        n, seed = _sample(opened, asked, most=_READ_AT_ONCE)
-        work = statistics(node_of(opened.dataset(asked.name)), n=n, seed=seed)
-        survey = opened.kept.last(("statistics", asked.name, n, seed), work)
+    survey = job.partial if isinstance(job.partial, Statistics) else None
     if survey is None:
         return Page("stats", f"{asked.name}, statistics", document, shown)
     document |= {"n": survey.of, **survey.document()}
@@ -126,7 +144,9 @@ def read_stats(opened: Opened, asked: Asked) -> Redirect:
     """Start to read a larger sample, and return where its statistics are shown."""
     n, seed = _sample(opened, asked, most=_SIZES[-1])
     work = statistics(node_of(opened.dataset(asked.name)), n=n, seed=seed)
-    job = opened.jobs.start("statistics", (asked.name, n, seed), work)
+    key = (*data_key(opened, asked.name), n, seed)
+    again = f"d/{asked.name}/read-stats?n={n}&seed={seed}"
+    job = opened.jobs.start("statistics", key, work, again=again)
     return Redirect(f"d/{asked.name}/stats?job={job.name}")
 
 

@@ -20,7 +20,7 @@ from seekable.viewer.facts.reading import FROM_INDEX
 from seekable.viewer.jobs import hooked
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job
-from seekable.viewer.pages.rows import table_of
+from seekable.viewer.pages.row_table import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -102,7 +102,7 @@ def file(opened: Opened, asked: Asked) -> Page:
     entry = found.entry(number)
     first, records = int(found.starts[number]), int(found.records[number])
     numbers = np.arange(first, first + min(records, 20))
-    table, rows = table_of(opened.dataset(asked.name), numbers)
+    table = table_of(opened, asked.name, numbers, up="../../../")
     document: dict[str, Any] = {
         "name": asked.name,
         "file": number,
@@ -115,8 +115,8 @@ def file(opened: Opened, asked: Asked) -> Page:
         "content": entry.content_digest,
         "made_of": FROM_INDEX,
     }
-    shown = {"table": table, "rows": rows, "count": len(found)}
-    return Page("file", f"{asked.name}, file {number:,}", document, shown, table=table)
+    shown = {"records": table, "count": len(found)}
+    return Page("file", f"{asked.name}, file {number:,}", document, shown, table=table.table)
 
 
 def _files(opened: Opened, name: str) -> FileSet:

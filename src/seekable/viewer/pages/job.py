@@ -12,9 +12,9 @@ from seekable.viewer.opened import heads_of, open_soon
 from seekable.viewer.page import Page, Redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Generator, Hashable, Mapping
 
-    from seekable.viewer.jobs import ViewerJob
+    from seekable.viewer.jobs import Partial, ViewerJob
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -75,6 +75,53 @@ def asked_job(opened: Opened, asked: Asked, *, has_result: bool = False) -> Aske
     found = opened.jobs[asked.text("job")]
     document = found.document() if has_result else {**found.document(), "result": None}
     return AskedJob(found.partial, {"job": document}, {"job": document, **shown_of(found)})
+
+
+_SOON_SECONDS = 0.25
+"""The wait of a page for a job: so long that those that end soon are not seen as jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageWork:
+    """Work whose result a page shows."""
+
+    kind: str
+    """What it is, for people."""
+
+    key: Hashable
+    """All that the result depends on."""
+
+    begin: Callable[[], Generator[Partial]]
+
+    again: str = ""
+    """The address that starts it again."""
+
+    at_once: bool = False
+    """True if it soon ends, and so begins beside other jobs."""
+
+
+def result_of(opened: Opened, work: PageWork, *, small: bool, anew: bool = False) -> AskedJob:
+    """Return a result that a page needs, with its job where that has not ended yet.
+
+    Args:
+        opened: what is open.
+        work: makes the result.
+        small: True for work that ends within the time of a page, which is done here.
+        anew: True to begin a job again that was stopped or has failed; else it is shown as it is.
+
+    Raises:
+        SeekableError: the work failed, and it was done here.
+    """
+    if small:
+        return AskedJob(opened.results.last((work.kind, work.key), work.begin()))
+    job = opened.jobs.start(
+        work.kind, work.key, work.begin(), again=work.again, anew=anew, at_once=work.at_once
+    )
+    job.wait(_SOON_SECONDS)
+    if job.state == "done":
+        return AskedJob(job.partial)
+    document = {**job.document(), "result": None}
+    return AskedJob(job.partial, {"job": document}, {"job": document, **shown_of(job)})
 
 
 def _progress_in_words(document: Mapping[str, Any]) -> str:

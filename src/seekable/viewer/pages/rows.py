@@ -1,251 +1,190 @@
-"""Rows of a dataset as tables: some in file order, drawn at random, with a text, or equal to others."""
+"""Rows of a dataset: in the order of the files, drawn at random, filtered and sorted."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import CorruptRecord
-from seekable.nodes.graph import known_size
 from seekable.nodes.node import node_of
-from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
-from seekable.viewer.facts.key_paths import path_of
-from seekable.viewer.facts.reading import FROM_INDEX, from_sample, read_rows, read_sample, sample_rows
-from seekable.viewer.facts.search import (
-    MOST_HITS,
-    Duplicates,
-    SearchResult,
-    duplicates,
-    search_all,
-    search_sample,
-)
-from seekable.viewer.page import Page, PageRows, Redirect
-from seekable.viewer.pages.job import asked_job
-from seekable.viewer.pages.row import comings
+from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_small
+from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
+from seekable.viewer.facts.row_conditions import conditions_of, order_of
+from seekable.viewer.page import Page, Redirect, query_with
+from seekable.viewer.pages.job import AskedJob, PageWork, result_of
+from seekable.viewer.pages.row_table import columns_of, data_key, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.dataset.dataset import Dataset
-    from seekable.viewer.facts.search import Hit
+    from seekable.viewer.facts.column_facts import Columns
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
+    from seekable.viewer.pages.row_table import RecordTable
 
 _MOST_ROWS = 500
-_MOST_COLUMNS = 8
-_MOST_CHARACTERS = 400
+_KEY = re.compile(r"(?:[^\\,]|\\.)+", re.DOTALL)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
-_HITS_SHOWN = 50
-_HIT_HEADER = ("row", "file", "row in file", "key", "before", "text", "after")
+@dataclass(frozen=True, slots=True)
+class SortLink:
+    """What a click on the name of a column does."""
 
-_GROUPS_SHOWN = 20
+    address: str
+    words: str
+    now: str
+    """"ascending" or "descending"; empty where rows are not sorted by the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHead:
+    """The links in the head of the table."""
+
+    sorts: Mapping[str, SortLink]
+    """By the keys of columns."""
+
+    has_bars: bool
+    made_of: str
+    filtered: Callable[[str], str]
+    """Returns the address of the rows that meet a further condition."""
 
 
 def rows(opened: Opened, asked: Asked) -> Page:
-    """Return rows from a place on, or the first ones of a sample."""
-    dataset = opened.dataset(asked.name)
-    size = node_of(dataset).size or 0
-    count = asked.count("n", default=50, least=1, most=_MOST_ROWS)
-    order = asked.choice("order", ("file", "sample"))
-    seed = asked.count("seed", default=0)
-    at = asked.count("at", default=0)
-    if order == "sample":
-        numbers = sample_rows(size, min(at + count, size), seed)[at:]
-        made_of = from_sample(int(numbers.size), of=size, seed=seed)
-    else:
-        numbers, made_of = np.arange(min(at, size), min(at + count, size)), FROM_INDEX
-    given = [key for key in asked.text("keys").split(",") if key]
-    table, shown = table_of(dataset, numbers, given)
+    """Return rows from a place on: all, those that meet conditions, sorted, or drawn at random.
+
+    Raises:
+        InvalidArgument: a condition, an order or a key cannot be read.
+    """
+    size = node_of(opened.dataset(asked.name)).size or 0
+    count, at = asked.count("n", default=50, least=1, most=_MOST_ROWS), asked.count("at", default=0)
+    order, seed = asked.choice("order", ("file", "sample")), asked.count("seed", default=0)
+    job = _filtered(opened, asked, anew=False)
+    found: FilteredRows | None = job.partial
+    chosen = None if found is None and not job.document else _kept(found)
+    of = size if chosen is None else int(chosen.size)
+    numbers, made_of = _numbers(chosen, of, at, count, seed if order == "sample" else None)
+    if job.document or found is not None:
+        made_of = "not looked at yet" if found is None else found.made_of
+    survey = columns_of(opened, asked.name)
+    keys = _keys_of(asked.text("keys"))
+    about = [each.path for each in conditions_of(asked.text("where"))]
+    about += [order_of(asked.text("sort")).path] if asked.text("sort") else []
+    table = table_of(opened, asked.name, numbers, keys=keys, asked_about=about, found=survey.partial)
     document = {
         "name": asked.name,
-        "records": node_of(dataset).size,
+        "records": size,
         "order": order,
         "seed": seed if order == "sample" else None,
+        "where": asked.text("where"),
+        "sort": asked.text("sort"),
         "at": at,
         "n": count,
         "made_of": made_of,
-        "rows": shown,
+        "filter": None if found is None else found.document(),
+        **job.document,
+        "rows": table.documents,
     }
-    more = {"table": table, "before": max(0, at - count), "after": at + count, "last": max(0, size - count)}
-    return Page("rows", f"{asked.name}, rows", document, more, table=table)
+    last = max(0, of - count)
+    more: dict[str, Any] = {"before": max(0, at - count), "after": at + count, "last": last, "of": of}
+    more |= {"records": table, "survey": survey.partial, "found": found, "is_filter": chosen is not None}
+    more |= {"chips": _chips(asked), "head": _head(asked, table, survey.partial)}
+    more |= {"survey_live": survey.shown.get("job_live", False)}
+    more |= {"choices": _choices(survey.partial, table), "job_live": False, **job.shown}
+    return Page("rows", f"{asked.name}, rows", document, more, table=table.table)
 
 
-def table_of(
-    dataset: Dataset, numbers: Int64s, keys: Sequence[str] = ()
-) -> tuple[PageRows, list[dict[str, Any]]]:
-    """Return some rows as a table of their most frequent keys, and as JSON documents with their places.
-
-    A corrupt record is a row with its error.
-    """
-    records = read_sample(node_of(dataset), numbers) if numbers.size else []
-    places = dataset.locate(numbers.tolist()) if numbers.size else []
-    columns = [(key, tuple(key.split("."))) for key in keys] or _frequent_keys(records)
-    header = ["row", "file", "row in file", *(name for name, _ in columns)]
-    out: list[list[Any]] = []
-    shown: list[dict[str, Any]] = []
-    for number, place, record in zip(numbers.tolist(), places, records, strict=True):
-        location = place_as_json(place)
-        first = location[0] if isinstance(location, list) else location
-        error = str(record) if isinstance(record, CorruptRecord) else None
-        cells = (
-            [error, *[""] * (len(columns) - 1)] if error else [_value_of(record, path) for _, path in columns]
-        )
-        out.append([number, first["path"], first["row"], *cells])
-        value = {"error": error} if error else {"record": _short(json_value(record))}
-        shown.append({"row": number, "location": location, **value})
-    return PageRows(
-        header, [[json_safe(str(row[1])) if at == 1 else row[at] for at in range(len(row))] for row in out]
-    ), shown
+def filter_again(opened: Opened, asked: Asked) -> Redirect:
+    """Start to look for rows again after that was stopped or failed, and return where they are shown."""
+    _filtered(opened, asked, anew=True)
+    return Redirect(f"d/{asked.name}/rows{query_with(asked.query, {})}")
 
 
-def _frequent_keys(records: Sequence[Any]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the keys that most records have, at most eight; the record itself where none has keys."""
-    counts: Counter[tuple[str, ...]] = Counter()
-    for record in records:
-        if isinstance(record, dict):
-            counts.update(_paths(record))
-    if not counts:
-        return [("record", ())]
-    # A Counter keeps the order of what came as often.
-    found = [path for path, _ in counts.most_common(_MOST_COLUMNS)]
-    return [(".".join(path), path) for path in found]
-
-
-def _value_of(record: Any, path: Sequence[str]) -> Any:
-    """Return the value at a key of a record; None without one."""
-    for key in path:
-        record = record.get(key) if isinstance(record, dict) else None
-    return record
-
-
-def _paths(record: dict[Any, Any]) -> list[tuple[str, ...]]:
-    """Return the keys of a record, and the inner keys in place of one that holds a dict."""
-    found: list[tuple[str, ...]] = []
-    for key, value in record.items():
-        if isinstance(value, dict) and value:
-            found += [(str(key), str(inner)) for inner in value]
-        else:
-            found.append((str(key),))
-    return found
-
-
-def _short(value: Any) -> Any:
-    """Return a value with the beginnings of long texts."""
-    if isinstance(value, dict):
-        return {key: _short(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_short(each) for each in value[:_MOST_CHARACTERS]]
-    if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
-        return f"{value[:_MOST_CHARACTERS]}... ({len(value):,} characters)"
-    return value
-
-
-def search(opened: Opened, asked: Asked) -> Page:
-    """Return the rows with a text: those of a sample, or what the job of the address found so far.
-
-    Raises:
-        KeyNotFound: there is no such job, or no such dataset.
-    """
-    dataset, text = opened.dataset(asked.name), asked.text("q")
-    at, n = (
-        asked.count("at", default=0, most=MOST_HITS),
-        asked.count("n", default=opened.sample, most=10_000),
+def _filtered(opened: Opened, asked: Asked, *, anew: bool) -> AskedJob:
+    """Return the rows that the address asks for by conditions and an order; nothing where it has neither."""
+    where, sort = asked.text("where"), asked.text("sort")
+    conditions, order = conditions_of(where), order_of(sort) if sort else None
+    if not conditions and order is None:
+        return AskedJob()
+    node = node_of(opened.dataset(asked.name))
+    words = (" and ".join(map(str, conditions)), str(order or ""))
+    work = PageWork(
+        "filter",
+        (*data_key(opened, asked.name), *words),
+        lambda: filtered_rows(node, conditions, order),
+        again=f"d/{asked.name}/filter-again{query_with(asked.query, {})}",
     )
-    job = asked_job(opened, asked)
-    document: dict[str, Any] = {"name": asked.name, "text": json_value(text), **job.document}
-    shown: dict[str, Any] = {
-        "rows": node_of(dataset).size,
-        "job_live": False,
-        "found": None,
-        "hits": [],
-        **job.shown,
-    }
-    shown |= {"at": at, "n": _HITS_SHOWN}
-    found = job.partial if isinstance(job.partial, SearchResult) else None
-    if text and not job.document:
-        found = _of_sample(opened, asked.name, text, n)
-    table = None
-    if found is not None:
-        document |= found.document()
-        hits = found.hits[at : at + _HITS_SHOWN]
-        shown |= {"found": found, "hits": _shown_hits(opened, dataset, hits)}
-        table = PageRows(_HIT_HEADER, _hit_rows(dataset, found))
-    return Page("search", f"{asked.name}, search", document, shown, table=table)
+    return result_of(opened, work, small=is_small(node), anew=anew)
 
 
-def search_everything(opened: Opened, asked: Asked) -> Redirect:
-    """Start the search of all records, and return where it is shown."""
-    text = asked.text("q")
-    work = search_all(node_of(opened.dataset(asked.name)), text)
-    job = opened.jobs.start("search", (asked.name, text), work)
-    return Redirect(f"d/{asked.name}/search?job={job.name}")
+def _chips(asked: Asked) -> list[tuple[str, str | None]]:
+    """Return the conditions of an address, each with what is left without it."""
+    words = [str(each) for each in conditions_of(asked.text("where"))]
+    return [(each, " and ".join(words[:at] + words[at + 1 :]) or None) for at, each in enumerate(words)]
 
 
-def _of_sample(opened: Opened, name: str, text: str, n: int) -> SearchResult:
-    """Return the rows of a sample with a text."""
-    node = node_of(opened.dataset(name))
-    work = search_sample(node, text, n=min(n, known_size(node, "a search")))
-    return opened.kept.last(("search", name, text, n), work)
+def _head(asked: Asked, table: RecordTable, found: Columns | None) -> TableHead:
+    """Return the links in the head of a table: what sorts by each column, and what filters."""
+    words = [str(each) for each in conditions_of(asked.text("where"))]
+    given = asked.text("sort")
+    current = str(order_of(given)) if given else ""
+
+    def filtered(condition: str) -> str:
+        added = [str(each) for each in conditions_of(condition)]
+        where = " and ".join([*words, *(each for each in added if each not in words)])
+        return "rows" + query_with(asked.query, {"where": where, "at": None})
+
+    sorts = {}
+    for each in table.columns:
+        by, down = each.sort, f"-{each.sort}"
+        state, then = {by: ("ascending", down), down: ("descending", None)}.get(current, ("", by))
+        told = "the order of the files" if then is None else f"sort by {then}"
+        address = "rows" + query_with(asked.query, {"sort": then, "at": None, "order": None})
+        sorts[each.key] = SortLink(address, told, state)
+    has_bars = any(each.bars or each.missing for each in table.columns)
+    return TableHead(sorts, has_bars, "" if found is None else found.made_of, filtered)
 
 
-def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
-    """Return what the page shows of some rows: each with its file, and when it comes in training."""
-    places = dataset.locate([hit.row for hit in hits]) if hits else []
+def _kept(found: FilteredRows | None) -> Int64s:
+    return np.zeros(0, np.int64) if found is None else found.rows
+
+
+def _numbers(chosen: Int64s | None, of: int, at: int, count: int, seed: int | None) -> tuple[Int64s, str]:
+    """Return the rows of a page, of those that were chosen or of all, and what they are made of."""
+    if seed is None:
+        places, made_of = np.arange(min(at, of), min(at + count, of)), FROM_INDEX
+    else:
+        places = sample_rows(of, min(at + count, of), seed)[at:]
+        made_of = from_sample(int(places.size), of=of, seed=seed)
+    return places if chosen is None else chosen[places], made_of
+
+
+def _keys_of(text: str) -> list[str]:
+    r"""Return the keys that stand between commas; a comma of a key has a backslash before it.
+
+    Example:
+        >>> _keys_of(r"a,b\,c,d\.e"), _keys_text(["a", "b,c"])
+        (['a', 'b,c', 'd\\.e'], 'a,b\\,c')
+    """
     return [
-        {"hit": hit, "place": _first(place_as_json(place)), "training": comings(opened, place)}
-        for hit, place in zip(hits, places, strict=True)
+        _ESCAPED.sub(lambda found: "," if found[0] == r"\," else found[0], key) for key in _KEY.findall(text)
     ]
 
 
-def _hit_rows(dataset: Dataset, found: SearchResult) -> list[list[Any]]:
-    """Return the table's rows, one for each hit that was kept."""
-    places = dataset.locate([hit.row for hit in found.hits]) if found.hits else []
-    files = [_first(place_as_json(place)) for place in places]
-    return [
-        [hit.row, file["path"], file["row"], hit.key, hit.before, found.text, hit.after]
-        for hit, file in zip(found.hits, files, strict=True)
-    ]
+def _keys_text(keys: Sequence[str]) -> str:
+    return ",".join([key.replace(",", r"\,") for key in keys])
 
 
-def _first(location: Any) -> dict[str, Any]:
-    found: dict[str, Any] = location[0] if isinstance(location, list) else location
-    return found
-
-
-def duplicates_page(opened: Opened, asked: Asked) -> Page:
-    """Return the groups of equal rows that the job of the address found so far.
-
-    Raises:
-        KeyNotFound: there is no such job, or no such dataset.
-    """
-    dataset, key = opened.dataset(asked.name), asked.text("key")
-    job = asked_job(opened, asked)
-    document: dict[str, Any] = {"name": asked.name, **job.document}
-    shown: dict[str, Any] = {"job_live": False, "found": None, "groups": [], "key": key, **job.shown}
-    shown["rows"] = node_of(dataset).size
-    table, found = None, job.partial
-    if isinstance(found, Duplicates):
-        document |= found.document()
-        groups = found.groups[:_GROUPS_SHOWN]
-        firsts = np.array([group.rows[0] for group in groups], np.int64)
-        records = read_rows(node_of(dataset), firsts) if groups else []
-        shown |= {"found": found, "groups": list(zip(groups, records, strict=True)), "key": found.key}
-        rows = [(at, group.count, row) for at, group in enumerate(found.groups) for row in group.rows]
-        table = PageRows(("group", "count", "row"), rows)
-    return Page("duplicates", f"{asked.name}, duplicates", document, shown, table=table)
-
-
-def find_duplicates(opened: Opened, asked: Asked) -> Redirect:
-    """Start to compare all rows, and return where the groups are shown.
-
-    Raises:
-        InvalidArgument: the key is not written as a key.
-    """
-    key = asked.text("key")
-    work = duplicates(node_of(opened.dataset(asked.name)), path=path_of(key) if key else ())
-    job = opened.jobs.start("duplicates", (asked.name, key), work)
-    return Redirect(f"d/{asked.name}/duplicates?job={job.name}")
+def _choices(found: Columns | None, table: RecordTable) -> list[dict[str, Any]]:
+    """Return the keys of the data: whether each is a column, and the keys of a page that changes that."""
+    shown = [each.key for each in table.columns]
+    names = [each.name for each in found.columns] if found is not None else []
+    out = []
+    for name in [*shown, *(name for name in names if name not in shown)]:
+        is_shown = name in shown
+        left = [key for key in shown if key != name] if is_shown else [*shown, name]
+        out.append({"key": name, "is_shown": is_shown, "keys": _keys_text(left) or None})
+    return out if len(out) > 1 else []

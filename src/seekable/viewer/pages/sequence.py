@@ -7,7 +7,6 @@ before it, because the content of records decides what is in it.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._arguments import checked_count
-from seekable.errors import InvalidArgument, KeyNotFound, SeekableError
-from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_generation
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import sizes_of, step_of
@@ -25,10 +23,11 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.node import OrderNode, node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
+from seekable.viewer.engine_at_hand import engine_at_hand
 from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.named_sources import source_names, sources_of
 from seekable.viewer.facts.reading import COMPUTED
-from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
+from seekable.viewer.facts.token_contents import token_texts
 from seekable.viewer.opened import position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job
@@ -298,22 +297,8 @@ def is_packed(opened: Opened, name: str) -> bool:
 
 def _tokenizer_of(opened: Opened, sample: PackedSequence) -> tuple[Engine | None, str | None]:
     """Return the tokenizer that was named or that the token store has; else None, and why."""
-    if opened.tokenizer is not None:
-        name = opened.tokenizer
-        return opened.kept.get(("tokenizer", name), lambda: engine_of(name)), None
-    paths = [piece.place.path for piece in sample.pieces if hasattr(piece.place, "path")]
-    if not paths:
-        return None, "the data does not say which tokenizer its ids are of"
-    folder = os.path.dirname(paths[0])
-    try:
-        store = store_document_of(folder)
-        if store is not None and store.tokenizer is not None and store.tokenizer.name:
-            name = f"{store.tokenizer.engine}:{store.tokenizer.name}"
-            why = f"the ids are of {name}, which a package may fetch, and pages fetch nothing by themselves"
-            return None, f"{why}: name it with --tokenizer {name}"
-        return engine_of_store(folder), None
-    except SeekableError as error:
-        return None, str(error)
+    paths = (piece.place.path for piece in sample.pieces if hasattr(piece.place, "path"))
+    return engine_at_hand(opened, next(paths, None))
 
 
 def _rows(sample: PackedSequence, at: int, n: int) -> list[list[Any]]:

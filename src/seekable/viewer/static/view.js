@@ -57,6 +57,7 @@
     j: () => select(1), k: () => select(-1), Enter: () => all(".item")[at]?.querySelector("a")?.click(),
     "[": () => follow("a[rel=prev]"), "]": () => follow("a[rel=next]"), b: () => (one("main a[rel=up]") || one(".brand")).click(),
     g: () => one("#go").focus(), "/": () => (one("#q") ? one("#q").focus() : follow(".tabs a[href$=search]")),
+    a: () => follow("#all"), f: () => (one("#where") ? one("#where").focus() : follow(".tabs a[href$=rows]")),
     r: () => follow("a[rel=random]"), o: () => follow("a[rel=odd]"), c: copy, "?": () => dialog.showModal(),
     e: () => { const closed = all("main details:not([open])"); (closed.length ? closed : all("main details")).forEach((d) => { d.open = closed.length > 0; }); },
     m: () => follow("a[rel=alternate]"), w: () => root.classList.toggle("wrapped"),
@@ -97,16 +98,36 @@
     if (found) part.replaceChildren(...found.childNodes);
   }).catch(() => {});
 
-  const job = one("[data-job]");
-  if (job && job.dataset.live) {
-    const again = () => fetch(location.href).then((answer) => answer.text()).then((text) => {
-      const page = new DOMParser().parseFromString(text, "text/html"), fresh = page.querySelector("[data-job]");
-      if (!fresh) return;
-      job.replaceChildren(...fresh.childNodes);
-      const state = page.querySelector("[data-state]").textContent, said = one("[data-state]");
-      if (said.textContent !== state) said.textContent = state;
-      if (fresh.dataset.live) setTimeout(again, 500);
-    }).catch(() => {});
-    setTimeout(again, 500);
-  }
+  const gone = one("#gone");
+  const say = (words) => { if (gone.textContent !== words) gone.textContent = words; gone.hidden = !words; };
+  const ask = async (address) => {
+    let answer;
+    try { answer = await fetch(address, { cache: "no-store" }); } catch (error) {
+      say("The viewer does not answer. It was ended, or the connection to its machine is closed. Start seekable view again, and open the link that it prints. This page stays as it was.");
+      throw error;
+    }
+    say(answer.status === 403 ? "Another viewer answers at this address. Open the link that it printed." : "");
+    return answer.text();
+  };
+  // A part that has the focus stays as it is, but for its progress.
+  const renew = (old, fresh) => {
+    if (old.innerHTML === (fresh ? fresh.innerHTML : "")) return;
+    if (!old.contains(document.activeElement) || !fresh?.hasAttribute("data-live")) { old.replaceChildren(...(fresh ? fresh.childNodes : [])); return; }
+    const bar = old.querySelector("progress"), words = old.querySelector(".made");
+    if (!bar) return;
+    bar.value = fresh.querySelector("progress").value;
+    words.textContent = fresh.querySelector(".made").textContent;
+  };
+  const again = () => ask(location.href).then((text) => {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const live = page.querySelector("[data-live]");
+    const state = page.querySelector("[data-state]"), said = one("[data-state]");
+    const words = state ? state.textContent : "done";
+    if (said && said.textContent !== words) said.textContent = words;
+    for (const old of all("[data-job]")) renew(old, page.querySelector("[data-job]"));
+    for (const old of all("[data-part]")) renew(old, page.querySelector(`[data-part=${old.dataset.part}]`));
+    if (live) setTimeout(again, 500);
+  }).catch(() => setTimeout(again, 3000));
+  if (one("[data-live]")) setTimeout(again, 500);
+  else setInterval(() => { if (!document.hidden) ask(`${up}icon.svg`).catch(() => {}); }, 5000);
 })();

@@ -1,0 +1,166 @@
+"""The rows that have a text or match a regular expression, and rows that are equal to others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from seekable.nodes.graph import known_size
+from seekable.nodes.node import node_of
+from seekable.viewer.facts.duplicates import Duplicates, duplicates
+from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.json_documents import json_value, place_as_json
+from seekable.viewer.facts.key_paths import path_of, path_text
+from seekable.viewer.facts.reading import read_rows
+from seekable.viewer.facts.search import MOST_HITS, Searched, SearchResult, search_all, search_sample
+from seekable.viewer.page import Page, PageRows, Redirect
+from seekable.viewer.pages.job import PageWork, asked_job, result_of
+from seekable.viewer.pages.row import comings
+from seekable.viewer.pages.row_table import data_key
+
+if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
+    from seekable.viewer.facts.search import Hit
+    from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+    from seekable.viewer.pages.job import AskedJob
+
+_HITS_SHOWN = 50
+_HIT_HEADER = ("row", "file", "row in file", "key", "before", "text", "after")
+
+_GROUPS_SHOWN = 20
+
+
+def search(opened: Opened, asked: Asked) -> Page:
+    """Return the rows with a text: those of a sample, or what the job of the address found so far.
+
+    Raises:
+        KeyNotFound: there is no such job, or no such dataset.
+        InvalidArgument: the key is not written as one.
+    """
+    dataset, what = opened.dataset(asked.name), _searched(asked)
+    at = asked.count("at", default=0, most=MOST_HITS)
+    job = asked_job(opened, asked)
+    if what.text and not job.document:
+        job = _of_sample(opened, asked, what)
+    found = job.partial if isinstance(job.partial, SearchResult) else None
+    what = what if found is None else found.searched
+    document: dict[str, Any] = {"name": asked.name, "text": json_value(what.text), **job.document}
+    shown: dict[str, Any] = {"rows": node_of(dataset).size, "found": found, "hits": [], "what": what}
+    shown |= {"at": at, "n": _HITS_SHOWN, "job_live": False, **job.shown, "again": _query(what)}
+    shown |= {"key": "" if what.path is None else path_text(what.path)}
+    shown["of_sample"] = not asked.query.get("job")
+    table = None
+    if found is not None:
+        document |= found.document()
+        shown["hits"] = _shown_hits(opened, dataset, found.hits[at : at + _HITS_SHOWN])
+        table = PageRows(_HIT_HEADER, _hit_rows(dataset, found))
+    return Page("search", f"{asked.name}, search", document, shown, table=table)
+
+
+def search_everything(opened: Opened, asked: Asked) -> Redirect:
+    """Start the search of all records, and return where it is shown."""
+    what = _searched(asked)
+    work = search_all(node_of(opened.dataset(asked.name)), what)
+    again = f"d/{asked.name}/search-all?{_query(what)}"
+    job = opened.jobs.start("search", (*data_key(opened, asked.name), what), work, again=again)
+    return Redirect(f"d/{asked.name}/search?job={job.name}")
+
+
+def _searched(asked: Asked) -> Searched:
+    """Return what an address looks for."""
+    key = asked.text("key")
+    return Searched(
+        asked.text("q"),
+        regex=bool(asked.query.get("regex")),
+        case=bool(asked.query.get("case")),
+        path=path_of(key) if key else None,
+    )
+
+
+def _query(what: Searched) -> str:
+    """Return the parameters of an address that look for something."""
+    key = "" if what.path is None else path_text(what.path)
+    given = {"q": what.text, "key": key, "regex": what.regex and 1, "case": what.case and 1}
+    return urlencode({name: value for name, value in given.items() if value}, errors="surrogatepass")
+
+
+def _of_sample(opened: Opened, asked: Asked, what: Searched) -> AskedJob:
+    """Return the rows of a sample that are found; a job where that takes long, as expressions may."""
+    node = node_of(opened.dataset(asked.name))
+    n = min(asked.count("n", default=opened.sample, most=10_000), known_size(node, "a search"))
+    work = PageWork(
+        "search of a sample",
+        (*data_key(opened, asked.name), what, n),
+        lambda: search_sample(node, what, n=n),
+        at_once=True,
+    )
+    return result_of(opened, work, small=not what.regex and is_small(node), anew=True)
+
+
+def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
+    """Return what the page shows of some rows: each with its file, and when it comes in training."""
+    places = dataset.locate([hit.row for hit in hits]) if hits else []
+    return [
+        {"hit": hit, "place": _first(place_as_json(place)), "training": comings(opened, place)}
+        for hit, place in zip(hits, places, strict=True)
+    ]
+
+
+def _hit_rows(dataset: Dataset, found: SearchResult) -> list[list[Any]]:
+    """Return the table's rows, one for each hit that was kept."""
+    places = dataset.locate([hit.row for hit in found.hits]) if found.hits else []
+    files = [_first(place_as_json(place)) for place in places]
+    return [
+        [hit.row, file["path"], file["row"], hit.key, *_around(hit)]
+        for hit, file in zip(found.hits, files, strict=True)
+    ]
+
+
+def _around(hit: Hit) -> tuple[str, str, str]:
+    """Return what stands before the first place of a hit, the place, and what follows."""
+    start, stop = hit.spans[0] if hit.spans else (0, 0)
+    return hit.excerpt[:start], hit.excerpt[start:stop], hit.excerpt[stop:]
+
+
+def _first(location: Any) -> dict[str, Any]:
+    found: dict[str, Any] = location[0] if isinstance(location, list) else location
+    return found
+
+
+def duplicates_page(opened: Opened, asked: Asked) -> Page:
+    """Return the groups of equal rows that the job of the address found so far.
+
+    Raises:
+        KeyNotFound: there is no such job, or no such dataset.
+    """
+    dataset, key = opened.dataset(asked.name), asked.text("key")
+    job = asked_job(opened, asked)
+    document: dict[str, Any] = {"name": asked.name, **job.document}
+    shown: dict[str, Any] = {"job_live": False, "found": None, "groups": [], "key": key, **job.shown}
+    shown["rows"] = node_of(dataset).size
+    table, found = None, job.partial
+    if isinstance(found, Duplicates):
+        document |= found.document()
+        groups = found.groups[:_GROUPS_SHOWN]
+        firsts = np.array([group.rows[0] for group in groups], np.int64)
+        records = read_rows(node_of(dataset), firsts) if groups else []
+        shown |= {"found": found, "groups": list(zip(groups, records, strict=True)), "key": found.key}
+        rows = [(at, group.count, row) for at, group in enumerate(found.groups) for row in group.rows]
+        table = PageRows(("group", "count", "row"), rows)
+    return Page("duplicates", f"{asked.name}, duplicates", document, shown, table=table)
+
+
+def find_duplicates(opened: Opened, asked: Asked) -> Redirect:
+    """Start to compare all rows, and return where the groups are shown.
+
+    Raises:
+        InvalidArgument: the key is not written as a key.
+    """
+    key = asked.text("key")
+    work = duplicates(node_of(opened.dataset(asked.name)), path=path_of(key) if key else ())
+    again = f"d/{asked.name}/find-duplicates?{urlencode({'key': key})}"
+    job = opened.jobs.start("duplicates", (*data_key(opened, asked.name), key), work, again=again)
+    return Redirect(f"d/{asked.name}/duplicates?job={job.name}")
