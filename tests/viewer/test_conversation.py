@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seekable.formats.tokens.chats.turns import turns_of
 from seekable.viewer.conversation import conversation_html, last_words
 from seekable.viewer.markdown import markdown_html
 
@@ -190,7 +191,7 @@ def test_each_shape_is_a_conversation() -> None:
     ):
         assert words in text
     assert str(conversation_html({"messages": messages})).count(" outside") == 1
-    assert last_words({"messages": messages}) == "assistant: 42"
+    assert last_words(turns_of({"messages": messages})[0]) == ("assistant", "42")
     human = {"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "ho"}]}
     assert re.findall(r"<b>(\w+)</b>", str(conversation_html(human))) == ["user", "assistant"]
     alpaca = {"instruction": "say", "input": "it", "output": "it", "id": 5}

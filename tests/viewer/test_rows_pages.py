@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from starlette.testclient import TestClient
 
 import seekable as sk
 from seekable.viewer.app import make_app
+from seekable.viewer.facts import matching
 from seekable.viewer.facts.search import Searched, search_all
 from seekable.viewer.opened import opened_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from seekable.viewer.opened import Opened
 
@@ -78,3 +82,47 @@ def test_a_text_of_half_a_surrogate_pair(tmp_path: Path) -> None:
     )
     assert pages.get("/d/odd/search?q=cat").status_code == 200
     assert pages.get("/d/odd/search?q=cat&as=json").json()["found"] == 1
+
+
+def test_all_places_are_marked_on_the_row_too(tmp_path: Path) -> None:
+    long = 3000 * "." + "a cat" + 3000 * "." + "CAT"
+    lines = [
+        {"t": "Cat <cat>", "u": {"v": "cat"}},
+        {"t": long},
+        {"messages": [{"role": "user", "content": "cat"}]},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    pages = TestClient(make_app(opened_of({"a": sk.open(tmp_path)})), base_url="http://127.0.0.1")
+    assert 'href="row/0?q=c.t&amp;regex=1"' in pages.get("/d/a/search?q=c.t&regex=1").text
+    page = pages.get("/d/a/row/0?q=c.t&regex=1").text
+    assert "<mark>Cat</mark> &lt;<mark>cat</mark>&gt;" in page
+    assert "3 places of <mark>c.t</mark>" in page
+    assert "1 place of" in pages.get("/d/a/row/0?q=cat&key=u").text
+    page = pages.get("/d/a/row/1?q=cat").text
+    assert "..a <mark>cat</mark>.." in page
+    assert "characters 2,002 to 4,002 of 6,008, 2 places in all" in page
+    assert "<mark>cat</mark></span>" in pages.get("/d/a/row/2?q=cat").text
+    assert "Nothing is marked: " in pages.get("/d/a/row/0?q=(&regex=1").text
+    assert "<mark>" not in pages.get("/d/a/row/0").text
+
+
+def test_a_hostile_expression_fails_and_the_viewer_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "_SECONDS", 0.5)
+    (tmp_path / "a.jsonl").write_text(json.dumps({"t": 50 * "a" + "b"}) + "\n")
+    opened = opened_of({"a": sk.open(tmp_path)})
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    address = "/d/a/search?q=(a%2B)%2B%24&regex=1"
+    while "was ended" not in (page := pages.get(address).text):
+        assert "data-live" in page
+    assert "was ended" in pages.get(address).text
+    assert [job.kind for job in opened.jobs.all()] == ["search of a sample"]
+    assert pages.post("/d/a/search-again?q=(a%2B)%2B%24&regex=1").status_code == 200
+    assert len(opened.jobs.all()) == 2
+    assert pages.get("/d/a/row/0").status_code == 200
+    assert pages.post("/d/a/search-all?q=(a%2B)%2B%24&regex=1").status_code == 200
+    assert opened.jobs.all()[0].wait(60)
+    page = pages.get(f"/job/{opened.jobs.all()[0].name}").text
+    assert "failed; what it found stays" in page
+    assert 'action="../d/a/search-all?q=%28a%2B%29%2B%24&amp;regex=1"' in page

@@ -102,6 +102,7 @@ ROUTES = (
     Route("d/{name}/duplicates", search_pages.duplicates_page, "d/corpus/duplicates"),
     Route("d/{name}/find-duplicates", search_pages.find_duplicates, "", changes=True),
     Route("d/{name}/search", search_pages.search, "d/corpus/search?q=committee"),
+    Route("d/{name}/search-again", search_pages.search_again, "", changes=True),
     Route("d/{name}/search-all", search_pages.search_everything, "", changes=True),
     Route("d/{name}/row/{row:number}", row.row, "d/corpus/row/3"),
     Route("d/{name}/row/-{back:number}", home.from_end, "d/corpus/row/-1"),

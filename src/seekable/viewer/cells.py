@@ -15,10 +15,12 @@ from markupsafe import Markup
 
 from seekable.errors import SeekableError
 from seekable.formats.tokens.chats.turns import turns_of
+from seekable.viewer.conversation import last_words
 from seekable.viewer.facts.key_paths import RECORD, path_text
 from seekable.viewer.facts.token_contents import token_texts
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
-from seekable.viewer.render import file_kind, one_line, text_html
+from seekable.viewer.render import file_kind, one_line
+from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,17 +99,12 @@ class CellMaker:
 
     def _turn(self, dialogue: Dialogue) -> Cell:
         """Return who speaks last and what, and the number of turns."""
-        if not dialogue.turns:
-            return Cell(Markup('<span class="none">no turns</span>'))
-        last = dialogue.turns[-1]
-        said = last.content if isinstance(last.content, str) else _parts_in_words(last.content)
-        if not said and last.calls:
-            said = f"calls {_name_of_call(last.calls[0])}"
+        role, said = last_words(dialogue)
         count = len(dialogue.turns)
         html = Markup('<b>{}</b> {} <span class="more">{}</span>').format(
-            text_html(last.role),
+            text_html(role),
             one_line(said, most=self._most) if said else "",
-            "the only turn" if count == 1 else f"last of {count:,} turns",
+            "one turn" if count == 1 else f"last of {count:,} turns",
         )
         return Cell(html, "long")
 
@@ -144,19 +141,3 @@ def value_of(record: Any, path: Sequence[str]) -> Any:
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
     return record
-
-
-def _parts_in_words(parts: Any) -> str:
-    """Return the texts of a message's parts, and the types of the others."""
-    if not isinstance(parts, list):
-        return str(parts)
-    words = [
-        str(part.get("text") or f"[{part.get('type', 'part')}]") if isinstance(part, dict) else str(part)
-        for part in parts
-    ]
-    return " ".join(words)
-
-
-def _name_of_call(call: Any) -> str:
-    function = call.get("function", call) if isinstance(call, dict) else call
-    return str(function.get("name", "a tool") if isinstance(function, dict) else function)

@@ -66,19 +66,19 @@ def conversation_html(
     return _Page(tree).html(record, dialogues)
 
 
-def last_words(record: Any) -> str | None:
-    """Return the last turn of a record's first conversation, with its speaker; None for any other record.
+def last_words(dialogue: Dialogue) -> tuple[str, str]:
+    """Return who speaks last, and what; two empty texts without a turn.
 
     Example:
-        >>> last_words({"messages": [{"role": "user", "content": "hi"}]})
-        'user: hi'
+        >>> last_words(turns_of({"messages": [{"role": "user", "content": "hi"}]})[0])
+        ('user', 'hi')
     """
-    turns = next((dialogue.turns for dialogue in turns_of(record) if dialogue.turns), ())
-    if not turns:
-        return None
-    last = turns[-1]
+    if not dialogue.turns:
+        return "", ""
+    last = dialogue.turns[-1]
     said = last.content if isinstance(last.content, str) else json.dumps(last.content, default=str)
-    return f"{last.role}: {said or last.reasoning or ', '.join(_call_of(call)[0] for call in last.calls)}"
+    calls = "calls " + ", ".join(_call_of(call)[0] for call in last.calls)
+    return last.role, said or (calls if last.calls else last.reasoning)
 
 
 class _Page:

@@ -23,13 +23,16 @@ from seekable.errors import CorruptRecord, SeekableError
 from seekable.nodes.graph import HOLE
 from seekable.viewer.charts import clock
 from seekable.viewer.facts.key_paths import RECORD, child_place
+from seekable.viewer.facts.search import parts_of
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
 from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seekable.viewer.media import MediaKind, MediaRoots
+
+    Marks = Mapping[str, Sequence[tuple[int, int]]]
 
 _TURNS = (("role", "content"), ("from", "value"))
 """The keys of the speaker and of the words of a turn, in the two usual spellings."""
@@ -118,22 +121,25 @@ class Links:
     """The folders whose files are shown after the texts that name them."""
 
 
-def record_html(value: Any, *, links: Links | None = None, limits: Limits | None = None) -> Markup:
+def record_html(
+    value: Any, *, links: Links | None = None, limits: Limits | None = None, marks: Marks | None = None
+) -> Markup:
     """Return a record as a tree.
 
     Args:
         value: the record.
         links: where the parts of the record are; none in a record that a pipeline made.
         limits: how much is shown.
+        marks: places that are marked, by the text that has them.
     """
-    return RecordTree(links or Links(), limits or Limits()).html(value, "", 0)
+    return RecordTree(links or Links(), limits or Limits(), marks).html(value, "", 0)
 
 
 class RecordTree:
     """Makes the HTML of one record, and counts what was shown."""
 
-    def __init__(self, links: Links, limits: Limits) -> None:
-        self._links, self._limits = links, limits
+    def __init__(self, links: Links, limits: Limits, marks: Marks | None = None) -> None:
+        self._links, self._limits, self._marks = links, limits, marks or {}
         self._left = limits.nodes
         self._files_left = _MOST_FILES
 
@@ -237,16 +243,25 @@ class RecordTree:
         most = self._limits.characters
         if not text.strip() and len(text) <= most:
             return _blank(text, most)
+        spans = self._marks.get(text, ())
         if len(text) <= most:
-            return Markup('<span class="text">{}</span>').format(text_html(text)) + self._file(text, at)
+            shown = marked_html(text, spans)
+            return Markup('<span class="text">{}</span>').format(shown) + self._file(text, at)
+        begin = max(0, spans[0][0] - most // 2) if spans and spans[0][1] > most else 0
         note = Markup(" first {:,} of {:,} characters").format(most, len(text))
+        if begin:
+            note = Markup(" characters {:,} to {:,} of {:,}").format(begin, begin + most, len(text))
+        if spans and spans[-1][1] > begin + most:
+            note += Markup(", {:,} places in all").format(len(spans))
         more = (
             Markup(' <a href="{}">show all</a>').format(_address(self._links.texts, at))
             if self._links.texts
             else Markup("")
         )
         return Markup('<span class="text">{}</span><span class="more">{}{}</span>').format(
-            text_html(text[:most]), note, more
+            marked_html(text[begin : begin + most], [(start - begin, end - begin) for start, end in spans]),
+            note,
+            more,
         )
 
     def _file(self, name: str, at: str) -> Markup:
@@ -301,6 +316,20 @@ class RecordTree:
             '<a class="chart" href="{}"><img class="wave" src="{}" alt="waveform of {}" loading="lazy" '
             'width="640" height="88"></a>'
         ).format(page, picture, at or "the record")
+
+
+def marked_html(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
+    """Return a text as HTML with some places marked; what is beyond its end is left out.
+
+    Example:
+        >>> str(marked_html("a <cat>", [(3, 6), (9, 12)]))
+        'a &lt;<mark>cat</mark>&gt;'
+    """
+    inside = [(start, min(stop, len(text))) for start, stop in spans if start < len(text)]
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(text_html(part)) if is_found else text_html(part)
+        for part, is_found in parts_of(text, inside)
+    )
 
 
 def file_kind(roots: MediaRoots, name: str) -> MediaKind | None:

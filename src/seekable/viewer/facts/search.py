@@ -43,7 +43,7 @@ from seekable.viewer.facts.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.node import Node
@@ -224,6 +224,25 @@ def search_all(node: Node, searched: Searched) -> Generator[SearchResult]:
         ('a[]', 'a cat', 1, 'rows')
     """
     return _in_all(node, _Matches(searched))
+
+
+def marked(record: Any, searched: Searched) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """Return the texts of a record that are found, each with its places.
+
+    Raises:
+        InvalidArgument: the text is empty or too long, is no regular expression, or one that takes too long.
+
+    Example:
+        >>> marked({"a": ["a cat", "a dog"]}, Searched("CAT"))
+        {'a cat': [(2, 5)]}
+    """
+    needle = needle_of(searched.text, regex=searched.regex, case=searched.case)
+    texts = list({value: None for _, value in _texts(record, searched.path) if isinstance(value, str)})
+    try:
+        found = needle.spans(texts)
+    finally:
+        needle.close()
+    return {text: spans for text, spans in zip(texts, found, strict=True) if spans}
 
 
 class _Matches:

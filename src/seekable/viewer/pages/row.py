@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptRecord, KeyNotFound, OutOfRange, SeekableError
+from seekable.errors import CorruptRecord, InvalidArgument, KeyNotFound, OutOfRange, SeekableError
 from seekable.nodes.node import node_of
 from seekable.storage.compression import compression_of
 from seekable.viewer.conversation import conversation_html
@@ -17,8 +17,10 @@ from seekable.viewer.facts.json_documents import json_safe, json_value, place_as
 from seekable.viewer.facts.key_paths import value_at
 from seekable.viewer.facts.named_sources import has_row
 from seekable.viewer.facts.reading import raw_record
+from seekable.viewer.facts.search import marked
 from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
+from seekable.viewer.pages.searched import searched_of
 from seekable.viewer.render import Limits, Links
 from seekable.viewer.unseen import text_html
 
@@ -76,6 +78,7 @@ def row(opened: Opened, asked: Asked) -> Page:
         "value": record,
         "corrupt": error,
         "commands": [] if error else _commands(opened, asked.name, number, place),
+        **_marks(asked, record),
         "head": _head(dataset, number, place) if error is None else (),
         "around": () if around is None else around.lines(),
         **_shown(
@@ -83,6 +86,17 @@ def row(opened: Opened, asked: Asked) -> Page:
         ),
     }
     return Page("row", f"{asked.name}, row {number:,}", document, shown)
+
+
+def _marks(asked: Asked, record: Any) -> dict[str, Any]:
+    """Return the places of what the address searches for, or why they are not known."""
+    shown: dict[str, Any] = {"marks": None, "unmarked": "", "searched": asked.text("q")}
+    if asked.text("q"):
+        try:
+            shown["marks"] = marked(record, searched_of(asked))
+        except InvalidArgument as error:
+            shown["unmarked"] = str(error)
+    return shown
 
 
 def value(opened: Opened, asked: Asked) -> Page:
@@ -196,7 +210,8 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str, record: An
         "raw_cut": 0,
         "dump": (),
         "turns": None,
-        "text": asked.choice("text", _TEXTS),
+        # A text that was searched for is marked in the raw record.
+        "text": asked.choice("text", _TEXTS[::-1] if asked.text("q") else _TEXTS),
         "delivered": None,
         "delivered_by": "",
         "delivered_error": "",

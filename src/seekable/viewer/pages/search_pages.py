@@ -14,15 +14,16 @@ from seekable.viewer.facts.filtered_rows import is_small
 from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.reading import read_rows
-from seekable.viewer.facts.search import MOST_HITS, Searched, SearchResult, search_all, search_sample
-from seekable.viewer.page import Page, PageRows, Redirect
+from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
+from seekable.viewer.page import Page, PageRows, Redirect, query_with
 from seekable.viewer.pages.job import PageWork, asked_job, result_of
 from seekable.viewer.pages.row import comings
 from seekable.viewer.pages.row_table import data_key
+from seekable.viewer.pages.searched import query_of, searched_of
 
 if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
-    from seekable.viewer.facts.search import Hit
+    from seekable.viewer.facts.search import Hit, Searched
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
     from seekable.viewer.pages.job import AskedJob
@@ -40,16 +41,16 @@ def search(opened: Opened, asked: Asked) -> Page:
         KeyNotFound: there is no such job, or no such dataset.
         InvalidArgument: the key is not written as one.
     """
-    dataset, what = opened.dataset(asked.name), _searched(asked)
+    dataset, what = opened.dataset(asked.name), searched_of(asked)
     at = asked.count("at", default=0, most=MOST_HITS)
     job = asked_job(opened, asked)
     if what.text and not job.document:
-        job = _of_sample(opened, asked, what)
+        job = _of_sample(opened, asked, what, anew=False)
     found = job.partial if isinstance(job.partial, SearchResult) else None
     what = what if found is None else found.searched
     document: dict[str, Any] = {"name": asked.name, "text": json_value(what.text), **job.document}
     shown: dict[str, Any] = {"rows": node_of(dataset).size, "found": found, "hits": [], "what": what}
-    shown |= {"at": at, "n": _HITS_SHOWN, "job_live": False, **job.shown, "again": _query(what)}
+    shown |= {"at": at, "n": _HITS_SHOWN, "job_live": False, **job.shown, "again": query_of(what)}
     shown |= {"key": "" if what.path is None else path_text(what.path)}
     shown["of_sample"] = not asked.query.get("job")
     table = None
@@ -62,32 +63,20 @@ def search(opened: Opened, asked: Asked) -> Page:
 
 def search_everything(opened: Opened, asked: Asked) -> Redirect:
     """Start the search of all records, and return where it is shown."""
-    what = _searched(asked)
+    what = searched_of(asked)
     work = search_all(node_of(opened.dataset(asked.name)), what)
-    again = f"d/{asked.name}/search-all?{_query(what)}"
+    again = f"d/{asked.name}/search-all?{query_of(what)}"
     job = opened.jobs.start("search", (*data_key(opened, asked.name), what), work, again=again)
     return Redirect(f"d/{asked.name}/search?job={job.name}")
 
 
-def _searched(asked: Asked) -> Searched:
-    """Return what an address looks for."""
-    key = asked.text("key")
-    return Searched(
-        asked.text("q"),
-        regex=bool(asked.query.get("regex")),
-        case=bool(asked.query.get("case")),
-        path=path_of(key) if key else None,
-    )
+def search_again(opened: Opened, asked: Asked) -> Redirect:
+    """Start to search a sample again after that was stopped or failed, and return where it is shown."""
+    _of_sample(opened, asked, searched_of(asked), anew=True)
+    return Redirect(f"d/{asked.name}/search{query_with(asked.query, {})}")
 
 
-def _query(what: Searched) -> str:
-    """Return the parameters of an address that look for something."""
-    key = "" if what.path is None else path_text(what.path)
-    given = {"q": what.text, "key": key, "regex": what.regex and 1, "case": what.case and 1}
-    return urlencode({name: value for name, value in given.items() if value}, errors="surrogatepass")
-
-
-def _of_sample(opened: Opened, asked: Asked, what: Searched) -> AskedJob:
+def _of_sample(opened: Opened, asked: Asked, what: Searched, *, anew: bool) -> AskedJob:
     """Return the rows of a sample that are found; a job where that takes long, as expressions may."""
     node = node_of(opened.dataset(asked.name))
     n = min(asked.count("n", default=opened.sample, most=10_000), known_size(node, "a search"))
@@ -95,9 +84,10 @@ def _of_sample(opened: Opened, asked: Asked, what: Searched) -> AskedJob:
         "search of a sample",
         (*data_key(opened, asked.name), what, n),
         lambda: search_sample(node, what, n=n),
+        again=f"d/{asked.name}/search-again{query_with(asked.query, {})}",
         at_once=True,
     )
-    return result_of(opened, work, small=not what.regex and is_small(node), anew=True)
+    return result_of(opened, work, small=not what.regex and is_small(node), anew=anew)
 
 
 def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
