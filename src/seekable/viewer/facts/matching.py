@@ -14,6 +14,7 @@ import select
 import subprocess
 import sys
 import time
+import warnings
 from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
@@ -242,8 +243,6 @@ def _read_until(pipe: IO[bytes], until: float) -> bytes | None:
 def serve() -> None:
     """Answer requests for matches until the input ends: first the expression, then texts."""
     leave_signals_to_parent()
-    import warnings
-
     warnings.simplefilter("ignore")
     expression: re.Pattern[str] | None = None
     while head := sys.stdin.buffer.read(HEAD_BYTES):
