@@ -18,7 +18,7 @@ FOLDED = "[...document.querySelectorAll('main details')].map((each) => each.open
 
 
 def test_a_printed_record_has_what_was_folded_and_no_controls(page: Any, viewer: Server, data: Path) -> None:
-    page.goto(viewer.url + "d/corpus/row/17")
+    page.goto(viewer.url + "d/corpus/row/17?text=raw")
     page.keyboard.press("e")
     assert not any(page.evaluate(FOLDED))
     assert not page.locator("text=<b>hello</b>").is_visible()

@@ -92,7 +92,10 @@ def test_all_places_are_marked_on_the_row_too(tmp_path: Path) -> None:
         {"messages": [{"role": "user", "content": "cat"}]},
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    pages = TestClient(make_app(opened_of({"a": sk.open(tmp_path)})), base_url="http://127.0.0.1")
+    opened = opened_of({"a": sk.open(tmp_path)})
+    pages = TestClient(make_app(opened), base_url="http://127.0.0.1")
+    pages.get("/d/a/search?q=c.t&regex=1")
+    assert opened.jobs.all()[0].wait(60)
     assert 'href="row/0?q=c.t&amp;regex=1"' in pages.get("/d/a/search?q=c.t&regex=1").text
     page = pages.get("/d/a/row/0?q=c.t&regex=1").text
     assert "<mark>Cat</mark> &lt;<mark>cat</mark>&gt;" in page
