@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from dataclasses import asdict
@@ -13,7 +14,6 @@ from tests.cli.command import documents, output, run
 
 import seekable as sk
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.fetching import look_ahead
 from seekable.remote.fetching.fetcher import Fetcher, fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.simulation import node_cache as replay
@@ -32,6 +32,7 @@ from seekable.remote.stores.object_store import Pin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.remote.servers.nginx import Nginx
     from tests.remote.servers.s3 import Moto
     from typing_extensions import Buffer
 
@@ -205,6 +206,60 @@ def test_a_loader_over_a_bucket_transfers_what_was_simulated(
     assert after.requests - before.requests == pytest.approx(found.requests, abs=2)
 
 
+async def landed() -> None:
+    """Wait until what was fetched ahead is here."""
+    while tasks := [flight.task for ahead in fetcher()._living_aheads() for flight in ahead._flights]:
+        await asyncio.wait(tasks)
+        await asyncio.sleep(0)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cache", [1 << 30, 0], ids=["cache", "no cache"])
+@pytest.mark.parametrize(
+    ("order", "alone"),
+    [({}, 0), ({"window": 2, "lanes": 2}, 0), ({"window": 16, "lanes": 8}, BATCH), (None, BATCH)],
+    ids=["in order", "windowed", "large windows", "shuffled"],
+)
+def test_an_epoch_over_more_than_is_fetched_ahead_transfers_what_was_simulated(
+    nginx: Nginx,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    order: dict[str, Any] | None,
+    alone: int,
+    cache: int,
+) -> None:
+    """Of a reader who takes a batch when what is fetched ahead is here, as in training.
+
+    Of the first batch ``alone`` records are requested alone, or fewer: some may be here already.
+    """
+    monkeypatch.setenv("SEEKABLE_REMOTE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SEEKABLE_REMOTE_BYTES", str(cache))
+    bucket = nginx.bucket()
+    lines = "".join(
+        json.dumps({"row": row, "text": "x" * (LENGTH + row % 7)}) + "\n" for row in range(10_000)
+    )
+    bucket.upload({f"data/{file}.jsonl": lines.encode() for file in range(10)})
+    remote = sk.open(
+        [f"{bucket.url}/data/{file}.jsonl" for file in range(10)],
+        index=sk.Index(folder=tmp_path / "index"),
+        storage=sk.Storage(options=bucket.options),
+    )
+    if order != {}:
+        remote = remote.shuffle(3, **(order or {}))
+    fetcher().close()  # the next one has measured nothing yet
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    found = sk.simulate(
+        remote, global_batch_size=BATCH, records_per_second=64_000, cache=cache, network={"link": 125e6}
+    )
+    for _ in sk.Loader(remote, batch_size=BATCH, collate=list, prefetch=0):
+        fetcher()._loop.call(landed())
+    report = fetcher().report()
+    assert report.fetched_bytes == pytest.approx(found.bytes, rel=0.02)
+    # When ranges are given to the look-ahead anew depends on the moment.
+    requests = report.requests - report.hedges
+    assert 0.8 * (found.requests - alone) <= requests <= 1.2 * found.requests
+
+
 def test_a_full_shuffle_fetches_all_on_every_node_and_windows_a_part(data: sk.Dataset) -> None:
     arguments: dict[str, Any] = {"nodes": 4, "global_batch_size": BATCH, "records_per_second": 1000}
     full = sk.simulate(data.shuffle(1), **arguments)
@@ -259,11 +314,11 @@ def test_cost_and_time_follow_the_prices_and_the_network(data: sk.Dataset) -> No
 
 def test_a_small_cache_is_advised_to_grow(data: sk.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "RECENT_BYTES", 1 << 20)
-    # Data of 20 MB stays in memory else.
-    monkeypatch.setattr(replay, "SPARSE_BUDGETS", 0)
-    monkeypatch.setattr(look_ahead, "DENSE", 0)
+    # Data of 20 MB stays in memory else, from its first epoch to the second.
+    monkeypatch.setattr(simulated_run, "_FIRST_STRETCH", 500)
+    monkeypatch.setattr(simulated_run, "_STRETCH", 500)
     found = sk.simulate(
-        data.shuffle(1), global_batch_size=BATCH, records_per_second=1000, epochs=2, cache=1 << 20, nodes=2
+        data, global_batch_size=BATCH, records_per_second=1000, epochs=2, cache=1 << 20, nodes=2
     )
     assert found.advice[0].startswith("a cache of 20.4 MB a node: ")
 

@@ -18,12 +18,14 @@ __all__ = [
     "AHEAD_SECONDS",
     "AT_ONCE",
     "CPU_SECONDS",
+    "FAST_LINK",
     "LEAST_AHEAD_BYTES",
     "MOST_AHEAD_BYTES",
     "MOST_GAP_BYTES",
     "Appetite",
     "Measured",
     "ahead_for",
+    "are_records_first",
     "at_once_for",
     "gap_bytes",
     "gap_worth",
@@ -34,7 +36,9 @@ MOST_AHEAD_BYTES: Final = 1 << 30
 
 AHEAD_SECONDS = 0.5
 _SMOOTHING = 0.2
-_CONNECTION, _FAST_LINK = 80e6, 600e6
+_CONNECTION = 80e6
+FAST_LINK = 600e6
+"""The rate of all requests together that is assumed until it was measured."""
 CPU_SECONDS = 0.00012
 AT_ONCE = 64
 MOST_GAP_BYTES = 1 << 20
@@ -243,11 +247,11 @@ class Appetite:
             fetched_bytes: all bytes that were fetched before.
         """
         record_bytes = sum(one.stop - one.start for one in records)
-        is_first = _are_records_first(
+        is_first = are_records_first(
             records=len(records),
             record_bytes=record_bytes,
             unit_bytes=unit_bytes,
-            link=measured.link if measured.is_timed else max(measured.link, _FAST_LINK),
+            link=measured.link if measured.is_timed else max(measured.link, FAST_LINK),
             latency=measured.latency,
             duplicate_cost=self._duplicate_cost,
             fetched_bytes=fetched_bytes,
@@ -269,7 +273,7 @@ def gap_bytes(measured: Measured) -> int:
     return min(worth, MOST_GAP_BYTES)
 
 
-def _are_records_first(
+def are_records_first(
     *,
     records: int,
     record_bytes: int,
@@ -292,9 +296,9 @@ def _are_records_first(
 
     Example:
         >>> figures = {"link": 125e6, "latency": 0.03, "duplicate_cost": 0, "fetched_bytes": 0}
-        >>> _are_records_first(records=256, record_bytes=500_000, unit_bytes=62_000_000, **figures)
+        >>> are_records_first(records=256, record_bytes=500_000, unit_bytes=62_000_000, **figures)
         True
-        >>> _are_records_first(records=256, record_bytes=500_000, unit_bytes=2_000_000, **figures)
+        >>> are_records_first(records=256, record_bytes=500_000, unit_bytes=2_000_000, **figures)
         False
     """
     whole = unit_bytes / link

@@ -45,7 +45,15 @@ if TYPE_CHECKING:
 else:
     mounts = lazy("seekable.remote.mounts")
 
-__all__ = ["CHUNK_BYTES", "LEAST_CAPPED_BYTES", "MOST_BYTES", "RECENT_BYTES", "Fetcher", "fetcher"]
+__all__ = [
+    "CHUNK_BYTES",
+    "LEAST_CAPPED_BYTES",
+    "MOST_BYTES",
+    "RECENT_BYTES",
+    "RECORD_GAP_BYTES",
+    "Fetcher",
+    "fetcher",
+]
 
 T = TypeVar("T")
 
@@ -55,7 +63,7 @@ _PUMP_BYTES: Final = 4 << 20
 """The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
 LEAST_CAPPED_BYTES: Final = 16 << 20
 """The least limit of the bytes ahead that a small cache on disk sets."""
-_RECORD_GAP_BYTES: Final = 4096
+RECORD_GAP_BYTES: Final = 4096
 """The most bytes between records that are fetched before their units: all of them are fetched again."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
 """The time after which files on disk are compared with their maps, and that of the notes of last use."""
@@ -314,7 +322,7 @@ class Fetcher:
         gap = gap_bytes(self._sender.measured)
         return planned(
             wants,
-            gap_bytes=min(gap, _RECORD_GAP_BYTES) if alone else gap,
+            gap_bytes=min(gap, RECORD_GAP_BYTES) if alone else gap,
             most_bytes=MOST_BYTES,
             align_bytes=align_bytes,
             rooms=[NO_ROOM] * len(wants.objects) if alone else self._rooms.wanted(wants.objects),

@@ -52,6 +52,8 @@ class Needs:
         >>> blocks = np.array([[0, 0, 0], [0, 200, 400], [200, 400, 500]])
         >>> [needs.kept(*blocks, most_bytes=size).tolist() for size in (0, 100)]
         [[True, False, False], [True, False, True]]
+        >>> needs.nearest(*blocks).tolist()
+        [2, 0]
     """
 
     def __init__(self, which: Int64s, starts: Int64s, stops: Int64s) -> None:
@@ -75,18 +77,39 @@ class Needs:
             stops: the byte after its last.
             most_bytes: the most bytes of blocks that are not dense.
         """
-        places, ends, order, sums = self._sorted
-        base, sizes = np.maximum(which, 0) << _OFFSET_BITS, stops - starts
-        low = np.searchsorted(ends, base + starts, side="right")
-        high = np.maximum(np.searchsorted(places, base + stops), low)
-        needed = np.where(which >= 0, sums[high] - sums[low], 0)
+        sums, sizes = self._sorted[3], stops - starts
+        low, high = self._sharing(which, starts, stops)
+        needed = sums[high] - sums[low]
         stays: NDArray[np.bool_] = (needed > 0) & (needed * DENSE >= sizes)
         sparse = np.flatnonzero((needed > 0) & ~stays)
-        pairs = zip(low[sparse].tolist(), high[sparse].tolist(), strict=True)
-        first = np.array([order[one:other].min() for one, other in pairs], np.int64)
-        nearest = sparse[np.argsort(first, kind="stable")]
+        nearest = sparse[np.argsort(self._first(low[sparse], high[sparse]), kind="stable")]
         stays[nearest[np.cumsum(sizes[nearest]) <= most_bytes]] = True
         return stays
+
+    def nearest(self, which: Int64s, starts: Int64s, stops: Int64s) -> Int64s:
+        """Return the indexes of the blocks that are needed, the one that is needed first first.
+
+        Args:
+            which: as of `kept`.
+            starts: as of `kept`.
+            stops: as of `kept`.
+        """
+        low, high = self._sharing(which, starts, stops)
+        needed = np.flatnonzero(high > low)
+        return needed[np.argsort(self._first(low[needed], high[needed]), kind="stable")]
+
+    def _sharing(self, which: Int64s, starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
+        """Return for each block where the sorted ranges begin and end that share bytes with it."""
+        places, ends, _, _ = self._sorted
+        base = np.maximum(which, 0) << _OFFSET_BITS
+        low = np.searchsorted(ends, base + starts, side="right")
+        high = np.maximum(np.searchsorted(places, base + stops), low)
+        return low, np.where(which >= 0, high, low)
+
+    def _first(self, low: Int64s, high: Int64s) -> Int64s:
+        """Return the index of the first of the sorted ranges from ``low`` to ``high``, of each block."""
+        order, pairs = self._sorted[2], zip(low.tolist(), high.tolist(), strict=True)
+        return np.array([order[one:other].min() for one, other in pairs], np.int64)
 
     @cached_property
     def _sorted(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:

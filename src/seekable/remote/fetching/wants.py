@@ -256,7 +256,7 @@ def covered(wants: Wants) -> Int64s:
     reach = np.maximum.accumulate(wants.stops[order] + base)
     begins = wants.starts[order] + base
     begins[1:] = np.maximum(begins[1:], reach[:-1])
-    totals = np.zeros(len(wants.objects), np.int64)
+    totals = np.zeros(max(len(wants.objects), int(wants.which.max(initial=-1)) + 1), np.int64)
     np.add.at(totals, wants.which[order], np.maximum(reach - begins, 0))
     return totals
 
@@ -543,7 +543,7 @@ def planned(
             if align:
                 requests = merged(some, gap_bytes=0, most_bytes=most_bytes, align_bytes=align)
             else:
-                requests = _by_ranges(some, gap_bytes=gap_bytes, most_bytes=most_bytes)
+                requests = by_ranges(some, gap_bytes=gap_bytes, most_bytes=most_bytes)
             columns = (rows[requests.first], requests.which, requests.starts, requests.stops)
             for first, which, start, stop in zip(*(column.tolist() for column in columns), strict=True):
                 ref = wants.objects[which]
@@ -553,7 +553,7 @@ def planned(
     return [request for _, request in found]
 
 
-def _by_ranges(wants: Wants, *, gap_bytes: int, most_bytes: int) -> MergedRanges:
+def by_ranges(wants: Wants, *, gap_bytes: int, most_bytes: int) -> MergedRanges:
     """Return the requests for ranges of objects that no disk keeps: memory holds what they bring.
 
     Ranges all over large data, as a shuffle of all records has them, would be joined to all of it. They are

@@ -14,16 +14,16 @@ be.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable.remote.cache.disk_room import LEFT
-from seekable.remote.fetching.budget import LEAST_AHEAD_BYTES
-from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES
+from seekable.remote.fetching.budget import FAST_LINK, LEAST_AHEAD_BYTES, are_records_first
+from seekable.remote.fetching.fetcher import CHUNK_BYTES, LEAST_CAPPED_BYTES, RECENT_BYTES, RECORD_GAP_BYTES
 from seekable.remote.fetching.look_ahead import SPARSE_BUDGETS, Needs
-from seekable.remote.fetching.wants import NEAR_BYTES, SCATTERED, SPARSE, Wants, merged
+from seekable.remote.fetching.wants import NEAR_BYTES, SCATTERED, SPARSE, Wants, by_ranges
 from seekable.storage.addresses import UNIT_BYTES, extent_units
 
 if TYPE_CHECKING:
@@ -242,19 +242,31 @@ class RankMemory:
         """Begin with an empty memory."""
         self._units: Int64s = np.zeros(0, np.int64)
         self._spans: Int64s = np.zeros((3, 0), np.int64)
+        self._is_open = np.zeros(0, np.bool_)
         self._needs = Needs(*self._spans)
-        self._sparse_bytes = 0
+        self._ahead_bytes = self._sparse_bytes = 0
         self.needed: Int64s = np.zeros(0, np.int64)
 
-    def want(self, reads: RankReads, units: Int64s, *, sparse_bytes: int) -> None:
+    def open_bytes(self, reads: RankReads) -> int:
+        """Note what the rank has read, and return the bytes of what it has begun to read and still keeps."""
+        if reads.rows.size and self._spans.shape[1]:
+            self._is_open[Needs(reads.files, reads.starts, reads.stops).nearest(*self._spans)] = True
+        return int((self._spans[2] - self._spans[1])[self._is_open].sum())
+
+    @property
+    def closed_bytes(self) -> int:
+        """The bytes of ranges that are here, and that the rank has not begun to read."""
+        return int((self._spans[2] - self._spans[1])[~self._is_open].sum())
+
+    def want(self, reads: RankReads, units: Int64s, *, ahead_bytes: int) -> None:
         """Drop what is not needed any more, but for what came last.
 
         Args:
             reads: the ranges that the rank is going to need.
             units: the units of those that it needs by units, ascending.
-            sparse_bytes: the most bytes that stay of requests of which little is needed.
+            ahead_bytes: the most bytes that are fetched ahead of the rank.
         """
-        self._sparse_bytes = sparse_bytes
+        self._ahead_bytes, self._sparse_bytes = ahead_bytes, SPARSE_BUDGETS * ahead_bytes
         self._needs, self.needed = Needs(reads.files, reads.starts, reads.stops), units
         self.keep_units(np.zeros(0, np.int64))
         self._drop_spans()
@@ -290,12 +302,17 @@ class RankMemory:
         """Keep what requests have brought, at least until the rank wants other ranges."""
         spans = np.stack([requests.files, requests.starts, requests.starts + requests.sizes])
         self._spans = np.concatenate([self._spans, spans], axis=1)
+        self._is_open = np.concatenate([self._is_open, np.zeros(spans.shape[1], np.bool_)])
 
     def _drop_spans(self) -> None:
         sizes = self._spans[2] - self._spans[1]
         stays = np.cumsum(sizes[::-1])[::-1] <= RECENT_BYTES
         stays |= self._needs.kept(*self._spans, most_bytes=self._sparse_bytes)
-        self._spans = self._spans[:, stays]
+        # A look-ahead finds again what it has dropped, as far as its budget reaches.
+        nearest = self._needs.nearest(*self._spans)
+        closed = np.where(self._is_open[nearest], 0, sizes[nearest])
+        stays[nearest[np.cumsum(closed) <= self._ahead_bytes]] = True
+        self._spans, self._is_open = self._spans[:, stays], self._is_open[stays]
 
 
 def _gaps(start: int, stop: int, spans: list[list[int]]) -> list[list[int]]:
@@ -353,7 +370,7 @@ class NodeCache:
         whole = by_units[reads.files]
         self._memories[id(memory)] = memory
         needed = np.unique(self._axis.units(_taken(reads, whole))[0])
-        memory.want(reads, needed, sparse_bytes=SPARSE_BUDGETS * self._ahead_bytes)
+        memory.want(reads, needed, ahead_bytes=self._ahead_bytes)
         requests = []
         for width, some in ((_CHUNK_UNITS, is_scattered), (1, ~is_scattered)):
             of_units = whole & some[reads.files]
@@ -363,12 +380,44 @@ class NodeCache:
             requests.append(self._fetch_ranges(_taken(reads, ~whole), stop, memory))
         return joined_requests(requests)
 
+    def records_first(
+        self, reads: RankReads, sent: RankRequests, stop: int, *, latency: float, link: float
+    ) -> RankRequests:
+        """Return what a rank requests first of all, for its first batch: records alone, if that is sooner.
+
+        Args:
+            reads: the ranges of its first batch.
+            sent: what it requests for these and for what comes next.
+            stop: the index of the record after the first batch.
+            latency: the time of a small request, in seconds.
+            link: the rate of all requests together.
+
+        Returns:
+            The requests of ``sent`` and those for records alone. Where there are some, nothing else is
+            waited for.
+        """
+        gap = min(self._knobs.gap_bytes, RECORD_GAP_BYTES)
+        alone = range_requests(reads, replace(self._knobs, gap_bytes=gap))
+        is_due = sent.rows < stop
+        if not are_records_first(
+            records=alone.rows.size,
+            record_bytes=int(alone.sizes.sum()),
+            unit_bytes=int(sent.sizes[is_due].sum()),
+            link=max(link, FAST_LINK),
+            latency=latency,
+            duplicate_cost=0,
+            fetched_bytes=0,
+        ):
+            return sent
+        return joined_requests([alone, replace(sent, rows=np.where(is_due, stop, sent.rows))])
+
     def _fetch_ranges(self, reads: RankReads, stop: int, memory: RankMemory) -> RankRequests:
         touched, owner = self._axis.units(reads)
         is_kept = np.ones(reads.rows.size, np.bool_)
         is_kept[owner[~self._here[touched]]] = False
         planned = memory.missing(range_requests(_taken(reads, ~is_kept), self._knobs))
-        sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= self._ahead_bytes))
+        room = self._ahead_bytes - memory.closed_bytes
+        sent = planned.taken((planned.rows < stop) | (np.cumsum(planned.sizes) <= room))
         memory.keep_spans(sent)
         return sent
 
@@ -471,7 +520,7 @@ def range_requests(reads: RankReads, knobs: Knobs) -> RankRequests:
         knobs: the most bytes of a request, and of a gap.
     """
     wants = Wants((), reads.files, reads.starts, reads.stops)
-    found = merged(wants, gap_bytes=knobs.gap_bytes, most_bytes=knobs.most_bytes, align_bytes=1)
+    found = by_ranges(wants, gap_bytes=knobs.gap_bytes, most_bytes=knobs.most_bytes)
     return RankRequests(reads.rows[found.first], found.stops - found.starts, found.which, found.starts)
 
 

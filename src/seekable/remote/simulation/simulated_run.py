@@ -388,19 +388,24 @@ def _replayed(
     for epoch in range(len(reads[0])):
         wanted[epoch] = sum(files.unit_bytes(of_rank[epoch]) for of_rank in reads)
         rows = max((int(of_rank[epoch].rows.max(initial=-1)) + 1 for of_rank in reads), default=0)
-        horizon = _horizon(run, files)
         early = min(FIRST_ROWS, files.ahead_bytes * run.size // max(1, files.data_bytes))
+        last = 0
         for start, stop in stretches(rows, run.batch // run.world):
             for of_rank, memory in zip(reads, memories, strict=True):
                 # When the first batch is read, the plan of the next stretch is all that was made ahead;
                 # without a cache on disk it is what the budget has room for.
                 first = _FIRST_STRETCH + stop if files.cache_bytes else max(early, _FIRST_STRETCH + stop)
-                planned = start + horizon if start or epoch else first
+                before = of_rank[epoch].between(last, start)
+                planned = start + _horizon(run, files, memory.open_bytes(before)) if start or epoch else first
                 wants = _fewer_ranges(of_rank[epoch].between(start, max(stop, planned)), files.sizes)
                 sent = cache.fetch(wants, stop, memory)
+                if not start and not epoch:
+                    due = of_rank[epoch].between(start, stop)
+                    sent = cache.records_first(due, sent, stop, latency=run.latency, link=run.link)
                 sizes[epoch] += float(sent.sizes.sum())
                 counts[epoch] += sent.rows.size
                 requests.append(replace(sent, rows=sent.rows + records))
+            last = start
         records += rows
     return _Transfer(joined_requests(requests), sizes, counts, wanted, float(cache.peak_bytes), records)
 
@@ -429,10 +434,19 @@ def stretches(rows: int, batch: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _horizon(run: SimulatedRun, files: _RunFiles) -> int:
-    """Return the number of records whose requests are planned together, by the rule of `ObjectPlansAhead`."""
+def _horizon(run: SimulatedRun, files: _RunFiles, open_bytes: int) -> int:
+    """Return the number of records whose requests are planned together, by the rule of `ObjectPlansAhead`.
+
+    Args:
+        run: the run.
+        files: its files.
+        open_bytes: the bytes that the rank has begun to read and keeps in memory; on a disk they are those of
+            the open windows.
+    """
     most_bytes = BUDGETS * files.ahead_bytes
-    if isinstance(run.node, WindowedShuffle):
+    if not files.cache_bytes:
+        most_bytes += open_bytes
+    elif isinstance(run.node, WindowedShuffle):
         most_bytes += run.node.open_bytes // run.world
     return min(MOST_RANGES, max(1, most_bytes * run.size // max(1, files.data_bytes)))
 
