@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.mix import schedule_of
+from seekable.nodes.graph import nodes_of
+from seekable.nodes.mix import Mix, schedule_of
 from seekable.nodes.steer import Named, chosen
 from seekable.state.journal import steers
+from seekable.stream.from_dataset import FromDataset, stages_of
 from seekable.stream.mix import MixBounded, MixItems
 
 if TYPE_CHECKING:
@@ -47,11 +49,7 @@ def mixture_number(stream: Stream, mixture: int | str | None) -> int:
         raise InvalidArgument(message)
     found = _mixtures(stream.stage)
     if not found:
-        message = (
-            f"steer changes the weights of a mixture of streams, sk.mix([a.stream(...), b.stream(...)]), and "
-            f"{stream!r:.200} has none"
-        )
-        raise InvalidArgument(message)
+        raise InvalidArgument(_no_mixture(stream))
     return chosen([Named(names, each.names, len(each.parts)) for _, each, names in found], mixture)
 
 
@@ -81,6 +79,21 @@ def weights_before(stream: Stream, journal: Journal, entry: Steer) -> tuple[int,
         return before[-1].weights
     _, mixture, _ = _mixtures(stream.stage)[entry.mixture]
     return mixture.schedule[0][1] if len(mixture.schedule) == 1 else None
+
+
+def _no_mixture(stream: Stream) -> str:
+    sources = [each for each in stages_of(stream.stage) if isinstance(each, FromDataset)]
+    if any(isinstance(node, Mix) for source in sources for node in nodes_of(source.dataset)):
+        return (
+            f"the weights of {stream!r:.200} cannot be changed, because datasets were mixed before stream(): "
+            f"each lane is at another position of their one order, and its tokens are these positions. Mix "
+            f"the streams instead: sk.mix([a.stream(lanes={stream.lanes}), b.stream(lanes={stream.lanes})], "
+            f"weights=..., seed=...)"
+        )
+    return (
+        f"steer changes the weights of a mixture of streams, sk.mix([a.stream(...), b.stream(...)]), and "
+        f"{stream!r:.200} has none"
+    )
 
 
 class LaneSteers:
