@@ -322,6 +322,29 @@ MUTANTS = (
         *("raise typer.Exit(ExitCode.MISMATCH)", "raise typer.Exit(ExitCode.OK)"),
         tests=("cli/test_verify.py",),
     ),
+    Mutant(
+        *("a change of a run holds one step too late", 2, "loader/pieces.py"),
+        *("sum(entry.at <= step for entry", "sum(entry.at < step for entry"),
+        tests=("loader/test_steer.py", "loader/test_exclude.py"),
+    ),
+    Mutant(
+        *("a state forgets the changes that have not come yet", 2, "state/journal.py"),
+        *(
+            "coming = {entry.place: entry for entry in saved if entry.at >= step}",
+            "coming = {entry.place: entry for entry in saved if entry.at < 0}",
+        ),
+        tests=("loader/test_journal_closed_world.py",),
+    ),
+    Mutant(
+        *("a run that was changed on one rank alone is saved", 6, "state/journal.py"),
+        *("    if journal != others:\n", "    if not isinstance(others, type(journal)):\n"),
+        tests=("loader/test_steer.py",),
+    ),
+    Mutant(
+        *("a stream heeds a change at the slots of a run before", 2, "loader/lane_batches.py"),
+        *("            position = cursor.position + steps", "            position = steps"),
+        tests=("loader/test_journal_closed_world.py", "loader/streams"),
+    ),
 )
 
 

@@ -151,7 +151,8 @@ class LaneSource(Value, frozen=True):
         """Return the lanes of each job, and their states; no job is without a lane."""
         lanes = list(state.lanes.stages)
         shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
-        return [JobStart(cursor, state.lanes.copy_of(share), state.journal) for share in shares]
+        journal = lane_batches.with_slots(state.journal, self.steps, cursor)
+        return [JobStart(cursor, state.lanes.copy_of(share), journal) for share in shares]
 
     def jobs(self, count: int, *, apart: bool) -> list[LanesJob]:
         """Return a job for each share of the lanes; the lanes are in its start."""

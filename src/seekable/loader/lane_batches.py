@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
+from msgspec import structs
+
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.batches import MadeBatch
@@ -36,7 +38,7 @@ else:
     exclude = lazy("seekable.stream.exclude")
     steer = lazy("seekable.stream.steer")
 
-__all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes"]
+__all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes", "with_slots"]
 
 
 _END: Final = object()
@@ -166,11 +168,31 @@ def lane_batches(
         cursor: the place of the first batch.
         lanes: the lanes of this rank, and their states at the cursor; these are not changed.
         collate: makes a batch of a list of items; None delivers the items as they are.
-        journal: what is changed in the run, and at which slots.
+        journal: what is changed in the run.
     """
+    journal = with_slots(journal, steps, cursor)
     reader = LaneReader(stream, lanes, pad=steps.end == "pad", journal=journal)
     reads = ([reader.read(first, stop)] for first, stop in steps.spans(cursor))
     return merge_lanes(reads, stream, steps, cursor, collate)
+
+
+def with_slots(journal: Journal, steps: Steps, cursor: StepCursor) -> Journal:
+    """Return the entries that begin in the rest of a run, each with the slot from which lanes heed it.
+
+    What began before holds from the cursor on. What begins in a later run is left out: its slots are its own.
+
+    Args:
+        journal: what is changed in the run.
+        steps: the division of slots into batches.
+        cursor: the place of the next batch.
+    """
+    left, found = steps.left(cursor), []
+    for entry in journal:
+        steps_to = max(0, entry.at - cursor.step)
+        if not steps_to or left is None or steps_to < left:
+            position = cursor.position + steps.records(cursor.step, steps_to)
+            found.append(structs.replace(entry, position=position))
+    return tuple(found)
 
 
 def merge_lanes(

@@ -20,7 +20,7 @@ from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_st
 from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
-from seekable.state.journal import Exclude, Steer, exclusions, joined, placed, steers, without_steers
+from seekable.state.journal import exclusions, joined, steers, without_steers
 from seekable.stream.from_dataset import passes_of
 from seekable.stream.iterator import check_resumable, check_stream, datasets_of, text_of_stream
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
@@ -181,18 +181,13 @@ class LanesState:
         ended = {lane for lane in state.ended if lane in self._own}
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
         cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
-        journal = joined(self.journal, state.journal, state.step)
         found = LanesState(
             self._plain,
             self._own,
             pipeline=stream,
             lanes=lanes,
             given=rows_given(state.given),
-            journal=placed(
-                journal,
-                lambda at: steps.after(cursor, at - cursor.step).position,
-                kinds=(Steer, Exclude),
-            ),
+            journal=joined(self.journal, state.journal, state.step),
         )
         resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
         return LoadedState(cursor, found, resumed, state.trainer_pass)
@@ -220,9 +215,5 @@ class LanesState:
         if steers(state.journal):
             LOG.warning("%s", without_steers(state.journal))
         stream, begun = stream_by_rows(self._plain, state)
-        # What holds already holds from the first slot on that comes.
-        journal = tuple(
-            structs.replace(entry, position=begun.slot if entry.at <= begun.step else None)
-            for entry in exclusions(state.journal)
-        )
+        journal = tuple(structs.replace(entry, position=None) for entry in exclusions(state.journal))
         return stream, structs.replace(begun, journal=journal)

@@ -8,8 +8,9 @@ from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
 from seekable.loader.pieces import LastPieces
 from seekable.loader.steps import StepCursor
+from seekable.nodes.node import Node
 from seekable.state.document import TrainerPass
-from seekable.state.journal import placed
+from seekable.state.journal import Exclude, Steer, placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,10 +140,12 @@ class RunProgress:
         """Note the positions of those entries of the journal that begin before a later cursor."""
         journal, before = self.state.journal, self.cursor
         if journal and any(before.step <= entry.at < after.step for entry in journal):
+            kinds = (Steer,) if isinstance(self.state.pipeline, Node) else (Steer, Exclude)
             self.state.journal = placed(
                 journal,
                 lambda at: self.steps.after(before, at - before.step).position,
                 before=after.step,
+                kinds=kinds,
             )
 
     def move(self, cursor: StepCursor) -> None:

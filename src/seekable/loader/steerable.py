@@ -92,7 +92,7 @@ class Steerable(Positioned):
         step, pipeline = _checked_step(progress, at), progress.state.pipeline
         asked: Any = steers if isinstance(pipeline, Node) else stream_steers
         number = asked.mixture_number(pipeline, mixture)
-        entry = Steer(step, asked.weights_for(pipeline, number, weights), number, _slot(progress, step))
+        entry = Steer(step, asked.weights_for(pipeline, number, weights), number)
         others = tuple(each for each in progress.state.journal if each.place != entry.place)
         if entry.weights != asked.weights_before(pipeline, others, entry):
             others = added(others, entry)
@@ -147,7 +147,7 @@ class Steerable(Positioned):
             before = [entry.rows for entry in exclusions(progress.state.journal) if entry.at <= step]
             is_new = stream_excludes.leaves_out(pipeline, rows, before)
         if is_new:
-            self._change(added(progress.state.journal, Exclude(step, rows, fill, _slot(progress, step))))
+            self._change(added(progress.state.journal, Exclude(step, rows, fill)))
 
     def _change(self, journal: Journal) -> None:
         """Go on with another journal, if it is one; batches that were made ahead are made again."""
@@ -194,13 +194,6 @@ def _checked_step(progress: RunProgress, at: int | None) -> int:
     return at
 
 
-def _slot(progress: RunProgress, step: int) -> int | None:
-    """Return the slot at which a step of a stream begins; of a dataset None, because it may change before."""
-    if isinstance(progress.state.pipeline, Node):
-        return None
-    return progress.steps.after(progress.cursor, step - progress.cursor.step).position
-
-
 def _checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[str, Any]]) -> Journal:
     """Return the ``journal=`` of a loader.
 
@@ -226,7 +219,7 @@ def _checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[st
 
 
 def _checked_entry(progress: RunProgress, entry: Entry) -> Entry:
-    """Return an entry of the journal that a loader is made with; of a stream with its slot.
+    """Return an entry of the journal that a loader is made with, whose step has not come.
 
     Raises:
         InvalidArgument: the pipeline has no such mixture or rows, or the step never comes.
@@ -235,10 +228,9 @@ def _checked_entry(progress: RunProgress, entry: Entry) -> Entry:
     progress.cursor_of(entry.at)
     if isinstance(entry, Exclude) and isinstance(pipeline, Node):
         without.excluded(pipeline, entry.rows, fill=entry.fill)
-        return structs.replace(entry, position=None)
-    if isinstance(entry, Exclude):
+    elif isinstance(entry, Exclude):
         stream_excludes.leaves_out(pipeline, entry.rows, [])
-        return structs.replace(entry, position=_slot(progress, entry.at))
-    asked: Any = steers if isinstance(pipeline, Node) else stream_steers
-    asked.weights_for(pipeline, asked.mixture_number(pipeline, entry.mixture), entry.weights)
-    return structs.replace(entry, position=_slot(progress, entry.at))
+    else:
+        asked: Any = steers if isinstance(pipeline, Node) else stream_steers
+        asked.weights_for(pipeline, asked.mixture_number(pipeline, entry.mixture), entry.weights)
+    return structs.replace(entry, position=None)

@@ -162,7 +162,7 @@ def test_what_waits_stays_and_every_cut_resumes(name: str) -> None:
 def test_what_cannot_be_steered_is_refused() -> None:
     datasets = sk.mix([sk.from_sequence("ab"), sk.from_sequence("cd")], seed=1, stop="never")
     for stream, text in [
-        (datasets.stream(lanes=2), r"datasets were mixed before stream\(\).* a.stream\(lanes=2\)"),
+        (datasets.stream(lanes=2), r"datasets were mixed before stream\(\).*a.stream\(lanes=2\)"),
         (part("a").stream(), "steer changes the weights of a mixture of streams"),
         (mixed().take(50), "a run over a stream with an end is not steered"),
     ]:
