@@ -10,6 +10,7 @@ from benchmarks import floors
 from benchmarks.measure import Contestant, Row, Target, absolute, race
 
 import seekable as sk
+from seekable.order.exclusion import Exclusion
 from seekable.order.permutation import permute, permute_one
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ _BLOCKS = 100
 _SINGLE = 20_000
 _SIZE = 1_000_000_007
 _KEY = 0x0123456789ABCDEF
+_MANY = 100_000_000
+_LOADED, _LOADED_BLOCKS = 16384, 25
+_FORMS = {"a list": 100, "a bitmap": 50}
+"""The forms in which rows that are left out are kept, and one in how many is."""
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -45,6 +50,7 @@ def rows(data: Data) -> Iterator[Row]:
         "permutation, one by one", times.median("single") * 1e6, "us", Target("at most", 4), against=against
     )
     yield _windowed(data)
+    yield from _left_out(data)
     yield _randomness(data)
 
 
@@ -65,6 +71,32 @@ def _windowed(data: Data) -> Row:
         Target("at most", 0.3),
         against=f"shuffle of everything {times.median('whole') * 1e6:.3f}",
     )
+
+
+def _left_out(data: Data) -> Iterator[Row]:
+    """Measure what leaving rows out adds to a shuffle, in the blocks that a loader resolves at once."""
+    rng = np.random.default_rng(0)
+    positions = _LOADED * _LOADED_BLOCKS
+    shuffled = [
+        permute(np.arange(start, start + _LOADED), _MANY, _KEY) for start in range(0, positions, _LOADED)
+    ]
+    out = {form: Exclusion(np.flatnonzero(rng.random(_MANY) < 1 / of), _MANY) for form, of in _FORMS.items()}
+    contestants = {
+        form: Contestant(lambda each=each: [each.forward(block) for block in shuffled], count=positions)
+        for form, each in out.items()
+    }
+    contestants["shuffle"] = Contestant(
+        lambda: [permute(block, _MANY, _KEY) for block in shuffled], count=positions
+    )
+    times = race(contestants, rounds=data.sizes.rounds)
+    for form, of in _FORMS.items():
+        yield absolute(
+            f"without(1 row in {of} of 10^8, {form}) adds, blocks of {_LOADED}",
+            times.median(form) * 1e6,
+            "us",
+            Target("at most", 0.06),
+            against=f"the shuffle itself {times.median('shuffle') * 1e6:.3f}",
+        )
 
 
 def _randomness(data: Data) -> Row:

@@ -104,16 +104,16 @@ def row_set(rows: Int64s, size: int) -> RowSet:
 
 @final
 class RowList(RowSet):
-    """Rows as a sorted list: 8 bytes each, as many again for the others, and 8 for the bits."""
+    """Rows as a sorted list: 8 bytes each, as many again for the others, and up to 16 for the bits."""
 
     def __init__(self, rows: Int64s, size: int) -> None:
         """Keep ascending distinct rows of ``range(size)``."""
         self.size, self.count = size, int(rows.size)
         self._rows = np.ascontiguousarray(rows, dtype=np.int64)
         self._before = self._rows - np.arange(self.count, dtype=np.int64)
-        # One bit for each run of 2**shift rows; there are at most 64 bits for each row of the set.
+        # One bit for each run of 2**shift rows; there are at most 128 bits for each row of the set.
         self._shift = 0
-        while size >> self._shift > max(_WORD, _SPARSE * self.count):
+        while size >> self._shift > max(_WORD, 2 * _SPARSE * self.count):
             self._shift += 1
         runs = self._rows >> self._shift
         words = _bits(runs[np.diff(runs, prepend=-1) > 0], (size >> self._shift) + 1)
@@ -122,7 +122,7 @@ class RowList(RowSet):
     def holding(self, rows: Int64s) -> NDArray[np.intp]:
         """Return the indices of the rows in the set: those whose run has a bit are looked up in the list."""
         maybe = np.flatnonzero(_bit(self._bytes, rows >> self._shift if self._shift else rows))
-        if not maybe.size:
+        if not maybe.size or not self._shift:
             return maybe
         some = rows[maybe]
         found = np.minimum(np.searchsorted(self._rows, some), self.count - 1)
@@ -133,6 +133,8 @@ class RowList(RowSet):
         run = row >> self._shift
         if not self._byte_view[run >> 3] >> (run & 7) & 1:
             return False
+        if not self._shift:
+            return True
         at = bisect_left(self._row_view, row)
         return at < self.count and self._row_view[at] == row
 
@@ -350,9 +352,9 @@ class Exclusion:
         at = self.out.holding(rows)
         if not at.size:
             return positions
-        epochs = epochs[at]
+        epochs = united(epochs[at])
         chunks, numbers = divided(self.out.rank(rows[at]), self.kept)
-        keys = self._keys(united(epochs), united(chunks))
+        keys = self._keys(epochs, united(chunks))
         moved = positions.copy()
         moved[at] = epochs * self.size + self.out.select_others(permute(numbers, self.kept, keys))
         return moved

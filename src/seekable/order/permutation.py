@@ -134,6 +134,15 @@ def _schedule(n: int, key: int) -> tuple[int, int, tuple[int, ...]]:
     return a, -(-n // a), keys
 
 
+@lru_cache(maxsize=1024)
+def _schedule_of_one(
+    n: int, key: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[NDArray[np.uint64]]]:
+    """Return the radices and the keys of the rounds as arrays of one element."""
+    a, b, *keys = np.array([*_schedule(n, key)[:2], *_schedule(n, key)[2]], dtype=np.uint64)[:, None]
+    return a, b, keys
+
+
 class _Direction(Value, frozen=True):
     """The constants of the permutation, or of its inverse."""
 
@@ -167,8 +176,11 @@ def _walk(
 def _walk_large(
     values: NDArray[np.uint64], sizes: NDArray[np.uint64], keys: NDArray[np.uint64], way: _Direction
 ) -> NDArray[np.uint64]:
-    a, b = _radices(sizes)
-    round_keys = [mix_each(keys + step) for step in _STEPS[:_ROUNDS]]
+    if sizes.size == keys.size == 1:
+        a, b, round_keys = _schedule_of_one(int(sizes.item()), int(keys.item()))
+    else:
+        a, b = _radices(sizes)
+        round_keys = [mix_each(keys + step) for step in _STEPS[:_ROUNDS]]
     out = way.network(values, a, b, round_keys)
     outside = np.flatnonzero(out >= sizes)
     if outside.size:
