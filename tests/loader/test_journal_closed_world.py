@@ -64,10 +64,9 @@ EACH = [
 
 def make(dataset: sk.Dataset | sk.Stream, journal: Journal = (), **options: Any) -> sk.Loader:
     sizes = {} if options.keys() & {"batch_size", "global_batch_size"} else {"global_batch_size": BATCH}
-    options = {"prefetch": 0, "rank": 0, "world_size": 1, **sizes, **options}
-    return sk.Loader(
-        dataset, journal=journal, **({} if "batch_size" in options else {"collate": list}), **options
-    )
+    collate = {} if "batch_size" in options else {"collate": list}
+    options = {"prefetch": 0, "rank": 0, "world_size": 1, **sizes, **collate, **options}
+    return sk.Loader(dataset, journal=journal, **options)
 
 
 def flat(place: Any) -> Iterator[tuple[str, int]]:
