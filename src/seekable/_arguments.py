@@ -7,7 +7,7 @@ import operator
 import os
 import reprlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
@@ -19,7 +19,7 @@ from seekable.errors import InvalidArgument, OutOfRange, WrongType
 if TYPE_CHECKING:
     import difflib
     import fractions
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -33,6 +33,7 @@ __all__ = [
     "check_distinct",
     "check_workers",
     "checked_choice",
+    "checked_columns",
     "checked_count",
     "checked_epoch",
     "checked_flag",
@@ -170,6 +171,27 @@ def checked_texts(name: str, values: object) -> list[str]:
         message = f"{name} must be a list of texts (got {values!r})"
         raise WrongType(message)
     return texts
+
+
+def checked_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns that the user asks for.
+
+    Raises:
+        WrongType: they are no list.
+        InvalidArgument: one is no name, or comes twice.
+
+    Example:
+        >>> checked_columns(["id", "text"])
+        ('id', 'text')
+    """
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        message = f"columns must be a list of names (got {columns!r})"
+        raise WrongType(message)
+    names = tuple(columns)
+    if wrong := [name for name in names if not isinstance(name, str)] or repeated(names):
+        message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
+        raise InvalidArgument(message)
+    return names
 
 
 def checked_version(value: object) -> None:

@@ -180,7 +180,7 @@ def _column(size: int, parts: Sequence[tuple[NDArray[np.intp], Any]]) -> Any:
     """
     values = [held for _, held in parts]
     if all(isinstance(held, np.ndarray) for held in values):
-        if len({held.shape[1:] for held in values}) > 1:
+        if len({(held.shape[1:], held.dtype == bool) for held in values}) > 1:
             return None
         out = np.empty((size, *values[0].shape[1:]), np.result_type(*values))
         for at, held in parts:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, AnyStr, TypedDict, final
 
 import msgspec
 
+from seekable._arguments import checked_columns
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import CorruptState, InvalidArgument, WrongType
@@ -23,16 +24,18 @@ from seekable.nodes.files.decoders import Decode, Decoder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.formats.lines import csv
+    from seekable.formats.lines import csv, line_columns
     from seekable.index.fileset import FileSet
     from seekable.nodes.saving import Loading, Saving
 else:
     csv = lazy("seekable.formats.lines.csv")
+    line_columns = lazy("seekable.formats.lines.line_columns")
 
 __all__ = [
     "JsonFields",
     "LineDecoder",
     "Lines",
+    "check_skipped",
     "decoder_named",
     "in_column",
     "line_span",
@@ -46,6 +49,9 @@ _HEADS_REMEMBERED = 256
 
 _OF_SEVERAL_LINES = frozenset({"csv", "tsv"})
 """The formats whose records may be several lines."""
+
+_COLUMN_FORMS = frozenset({"numpy", "arrow"})
+"""The decodings that make columns of records, many at once."""
 
 _COLUMN_VALUES = ("text", "bytes", "json")
 """The decodings of a line that is the only value of a record."""
@@ -372,19 +378,32 @@ class Lines(Format):
 
     def leaf(self, files: FileSet, reading: Reading) -> FileSource:
         """Return the source of the lines of indexed files."""
-        return source_of(files, self.decoder(reading), self.name, reading)
+        source = source_of(files, self.decoder(reading), self.name, reading)
+        if not self.in_columns(reading.decode):
+            return source
+        made = line_columns.columns_of(source, reading.decode, reading.columns)
+        return replace(source, decoder=made)
 
     def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> FileSource:
         """Return the source of a described one whose files were found; its records are bytes."""
         return source_of(files, decoder_named(self.raw, self.name), self.name, Reading(shown=shown))
 
-    def decoder_from_json(self, said: Mapping[str, Any], given: Loading, where: str) -> LineDecoder:
-        """Return the decoder that ``LineDecoder.as_json`` wrote.
+    def in_columns(self, decode: Any) -> bool:
+        """Return True if a decoding makes columns of the records, which are dicts."""
+        return isinstance(decode, str) and decode in _COLUMN_FORMS and self.decoding not in ("text", "bytes")
+
+    def decoder_from_json(self, said: Mapping[str, Any], given: Loading, where: str) -> Decoder:
+        """Return the decoder that ``as_json`` of one wrote.
 
         Raises:
             CorruptState: it wrote no such thing.
         """
         decode = given.named(said.get("decode"), f"{where}.decode")
+        if self.in_columns(decode):
+            columns = given.checked(said.get("columns"), list[str] | None, f"{where}.columns")
+            reading = Reading(shown="", decode=decode, columns=columns)
+            found: Decoder = self.leaf(given.arguments["files"], reading).decoder
+            return found
         try:
             decoder = decoder_named(decode, self.name)
         except InvalidArgument as error:
@@ -403,8 +422,12 @@ class Lines(Format):
             InvalidArgument: there is no such decoding, or an argument is for tables.
             WrongType: ``decode`` is neither a name nor a function.
         """
-        refuse_columns(self.name, reading)
         decode = reading.decode
+        if self.in_columns(decode) and self.only_field is None:
+            if reading.columns is not None:
+                checked_columns(reading.columns)
+            return decoder_named(self.decoding, self.name)  # what columns are made of
+        refuse_columns(self.name, reading)
         if self.only_column is not None:
             return _column_decoder(self.only_column, decode)
         if self.only_field is None:
@@ -511,6 +534,20 @@ class JsonFields:
         except (ValueError, msgspec.DecodeError):
             return self._whole(bytes(line))
         return record if len(record) == self._count else self._whole(bytes(line))
+
+
+def check_skipped(lines: Sequence[bytes | memoryview]) -> None:
+    """Check what msgspec does not check of the values that it skips: their UTF-8, and the digits of integers.
+
+    Raises:
+        ValueError: a line is no UTF-8, or may have an integer with too many digits.
+    """
+    if not b"".join(lines).isascii():
+        for line in lines:
+            str(line, "utf-8")
+    for line in lines:
+        if len(line) > _MOST_DIGITS:
+            _check_digits(bytes(line))
 
 
 def _check_digits(raw: bytes) -> None:

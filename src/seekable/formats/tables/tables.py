@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
 from seekable._arguments import (
+    checked_columns,
     checked_flag,
     checked_word,
     explains_fields,
     fields_of,
-    repeated,
 )
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
 from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
@@ -30,7 +29,7 @@ from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -335,7 +334,7 @@ class Tables(Format):
             )
             raise InvalidArgument(message)
         if reading.columns is not None:
-            _checked_names(reading.columns)
+            checked_columns(reading.columns)
         checked_flag("strict", self.strict)
 
     def leaf(self, files: FileSet, reading: Reading) -> TableSource:
@@ -350,7 +349,7 @@ class Tables(Format):
             self.finder,
             decode=reading.decode or "python",
             asked=reading.shown,
-            columns=None if reading.columns is None else _checked_names(reading.columns),
+            columns=None if reading.columns is None else checked_columns(reading.columns),
             strict=self.strict,
             version=reading.version,
             errors=reading.errors,
@@ -361,17 +360,6 @@ class Tables(Format):
     def found_again(self, files: FileSet, described: Mapping[str, Any], shown: str) -> TableSource:
         """Return the source of files, without a check that they go together."""
         return TableSource(files, self.finder, "python", asked=shown)
-
-
-def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(columns, str) or not isinstance(columns, Sequence):
-        message = f"columns must be a list of names (got {columns!r})"
-        raise WrongType(message)
-    names = tuple(columns)
-    if wrong := [name for name in names if not isinstance(name, str)] or repeated(names):
-        message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
-        raise InvalidArgument(message)
-    return names
 
 
 def _field(schema: pa.Schema, name: str, there: Collection[str]) -> pa.Field:

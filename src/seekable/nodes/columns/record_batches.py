@@ -97,7 +97,10 @@ def batch_of(plan: Plan, decode: DecodeTable) -> Any:
     """Return a plan's records as a list of records, a dict of arrays, or a record batch."""
     if decode == "python":
         return plan.read()
-    return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan), plan)
+    if decode == "arrow":
+        return table_of(plan)
+    columns = plan.arrays()
+    return numpy_batch(table_of(plan), plan) if columns is None else columns
 
 
 def table_of(plan: Plan) -> pa.RecordBatch:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
 
 import numpy as np
 
 from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
+from seekable.nodes.compile import GatheredPlan
+from seekable.nodes.files.columns_plan import ColumnsPlan
+from seekable.nodes.files.decoders import ColumnsDecoder
 from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import FileRanges, Origins, Plan, Reader, held, of_files
 from seekable.nodes.key import entry_key
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
     from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.files.leaf import OwnKeys
     from seekable.nodes.key import Keys
+    from seekable.nodes.node import BatchForm
 
 __all__ = ["FileSource"]
 
+T = TypeVar("T")
 
 _GAP_BYTES = 32 << 10
 """Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
@@ -98,6 +103,12 @@ class FileSource(RunsLeaf):
         return self.decoder.beside()
 
     @property
+    def batch_form(self) -> BatchForm:
+        """The form of records in columns; ``"python"`` where a function may replace corrupt records."""
+        decoder = self.decoder
+        return decoder.form if isinstance(decoder, ColumnsDecoder) and self.errors is None else "python"
+
+    @property
     def finder(self) -> Finder:
         """The scanner that found the records."""
         return self.decoder.finder(self.format)
@@ -153,10 +164,15 @@ class _FilesReader(Reader):
         self.fasts: list[Callable[[memoryview], Any] | None] = []
         """The function that decodes a record of each file; None where it depends on the head of the file."""
         self.errors: list[OnError | None] = []
+        self.columns: dict[int, tuple[ColumnsDecoder, bool]] = {}
+        """By source, the decoder of one that has columns, and True if a function replaces its records."""
         self.needs_heads_only, self.names_objects, has_heads = True, False, False
         lengths = []
-        for node in nodes:
+        for number, node in enumerate(nodes):
             decoder, count, is_headed = node.decoder, len(node.files), node.decoder.headed
+            if isinstance(decoder, ColumnsDecoder):
+                self.columns[number] = decoder, node.errors is not None
+                decoder = decoder.in_form("arrow")
             self.decoders += [decoder] * count
             self.fasts += [None if is_headed else decoder.fast] * count
             self.errors += [node.errors] * count
@@ -179,10 +195,26 @@ class _FilesReader(Reader):
         return decoder.for_head(_head(self.files, file)) if decoder.headed else decoder
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        if not self.columns:
+            return self._plan(which, positions)
+        if which.size == 1:
+            return self._of_source(int(which[0]), which, positions)
+        parts = []
+        for number in np.unique(which).tolist():
+            at = np.flatnonzero(which == number)
+            parts.append((at, self._of_source(number, which[at], positions[at])))
+        return parts[0][1] if len(parts) == 1 else GatheredPlan(positions.size, tuple(parts))
+
+    def _plan(self, which: Int64s, positions: Int64s) -> _FilesPlan:
         rows = self._first_rows[which] + positions % self._lengths[which]
         files = np.searchsorted(self._starts, rows, side="right") - 1
         starts, ends = self.files.ranges(files, rows - self._starts[files])
         return _FilesPlan(self, rows, files, starts, ends)
+
+    def _of_source(self, number: int, which: Int64s, positions: Int64s) -> Plan:
+        """Return the plan for some positions of one source."""
+        plan = self._plan(which, positions)
+        return ColumnsPlan(plan, *self.columns[number]) if number in self.columns else plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +252,57 @@ class _FilesPlan(Plan):
         del named  # The objects of stores, which are in memory up to here.
         activity.note(disk_reads() - before)
         return out
+
+    def with_views(self, use: Callable[[list[memoryview]], T]) -> T:
+        """Return the result of a function of the ranges of the records, which are in memory meanwhile.
+
+        Raises:
+            IndexStale: a file has changed.
+        """
+        with held(self):
+            before, activity = disk_reads(), self.reader.activity
+            if activity.may_wait:
+                self._advise(np.argsort(self.rows))
+            slices = self.reader.slices
+            views = self._views() if slices is None else slices.read(self.files, self.starts, self.ends)
+            made = use(views)
+            activity.note(disk_reads() - before)
+            return made
+
+    def _views(self) -> list[memoryview]:
+        numbers, files = np.unique(self.files), self.reader.files
+        # A view keeps its file open.
+        copies, use, now = numbers.size > _FILES_AT_ONCE, next_use(), monotonic_ns()
+        views: list[memoryview] = [memoryview(b"")] * len(self)
+        for file in numbers.tolist():
+            mapped = files.mapped(file, use)
+            if now >= mapped.next_look_ns:
+                mapped.check()
+            view, at = mapped.view, np.flatnonzero(self.files == file)
+            spans = zip(self.starts[at].tolist(), self.ends[at].tolist(), strict=True)
+            if numbers.size == 1:
+                return [view[start:end] for start, end in spans]
+            for place, (start, end) in zip(at.tolist(), spans, strict=True):
+                views[place] = memoryview(bytes(view[start:end])) if copies else view[start:end]
+        return views
+
+    def by_decoder(self) -> list[tuple[ColumnsDecoder, list[int]]]:
+        """Return the decoders of records in columns, each with the indices of its records in the plan."""
+        reader = self.reader
+        decoder = reader.decoders[int(self.files[0])]
+        assert isinstance(decoder, ColumnsDecoder)
+        if not decoder.headed:
+            return [(decoder, list(range(len(self))))]
+        found: dict[bytes, list[int]] = {}
+        for file in np.unique(self.files).tolist():
+            at = np.flatnonzero(self.files == file).tolist()
+            found.setdefault(_head(reader.files, file), []).extend(at)
+        return [(decoder.for_head(head), at) for head, at in found.items()]
+
+    def last_of_files(self) -> NDArray[np.bool_]:
+        """Return True for each record that is the last one of its file."""
+        last: NDArray[np.bool_] = self.rows == self.reader.files.starts[self.files + 1] - 1
+        return last
 
     def _decoded_local(self) -> list[Any]:
         order = np.argsort(self.rows)

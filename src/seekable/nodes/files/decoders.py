@@ -21,16 +21,20 @@ from seekable.errors import CorruptRecord, IndexStale, InvalidArgument
 from seekable.formats.table import format_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
 
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
+    from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.files.leaf import FilesLeaf, OwnKeys
     from seekable.nodes.saving import Loading, Saving
 
 __all__ = [
     "AskedDecoder",
+    "ColumnsDecoder",
     "Decode",
     "Decoder",
     "NamedPayload",
@@ -180,6 +184,52 @@ class Decoder(ABC):
             raise corrupt from error
         corrupt.__cause__ = error
         return errors(corrupt)
+
+
+class ColumnsDecoder(Decoder):
+    """Decodes records as columns of one schema, many at once; a single record is a row of these columns.
+
+    What is wrong with a record is said by ``fast`` and ``recover`` alone: whoever calls the other methods
+    decodes the records one by one where they raise an error, whichever it is.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def form(self) -> DecodeTable:
+        """The form of records: numpy's values, or record batches."""
+
+    @abstractmethod
+    def for_head(self, head: bytes) -> ColumnsDecoder:
+        """Return the decoder of the records of one file, if this one is `headed`."""
+
+    @abstractmethod
+    def in_form(self, form: DecodeTable) -> ColumnsDecoder:
+        """Return the decoder of the same columns to records of another form."""
+
+    @abstractmethod
+    def table(self, views: Sequence[memoryview], may_be_torn: Sequence[int]) -> pa.RecordBatch:
+        """Return many records as one record batch.
+
+        Args:
+            views: the ranges of the records, all of one file, or of files with the same head.
+            may_be_torn: the indices of those that are the last of their files.
+
+        Raises:
+            Exception: a record is no row of the columns, or may be none.
+        """
+
+    def arrays(self, views: Sequence[memoryview]) -> dict[str, Any] | None:
+        """Return many records as a dict of arrays and lists, without a record batch; None for no such way.
+
+        Args:
+            views: the ranges of the records.
+
+        Raises:
+            Exception: as ``table``.
+        """
+        return None
 
 
 _HOMES = MappingProxyType({"audio": "seekable.formats.audio.audio_decoder:audio"})
