@@ -273,6 +273,8 @@ CASES: dict[str, Case] = {
         for kind in COMPRESSED
     },
     **{f"tokens: {name}": _of_form(form) for name, form in FORMS.items()},
+    "lines as columns": Case(_lines("a.jsonl", _JSON), "DIR/*.jsonl", {"decode": "numpy"}),
+    "csv as columns": Case(_separated("a.csv", ","), "DIR/*.csv", {"decode": "arrow"}),
     "folder of lines": Case(_lines("a.jsonl", _JSON), "DIR"),
     "list of lines": Case(_lines("a.jsonl", _JSON), ["DIR/a1.jsonl", "DIR/a0.jsonl"]),
     "braces": Case(_lines("a.jsonl", _JSON), "DIR/a{0..1}.jsonl"),

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.formats.lines.line_source import JsonFields, LineDecoder, decoder_named, only_field, some_fields
+from seekable.formats.lines.json_fields import JsonFields
+from seekable.formats.lines.line_source import LineDecoder, decoder_named, only_field, some_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import BadValue, CorruptRecord, SeekableError
 from seekable.loader.loader import Loader
 from seekable.loader.workers import Workers
@@ -66,6 +68,22 @@ def _numbered(records: Iterable[Any], rows: Sequence[int]) -> Answers:
     return dict(zip(rows, map(_answer_of, records), strict=True))
 
 
+def _records(batch: Any, count: int) -> list[Any]:
+    """Return the records of a batch, which may be a list, a dict of arrays and lists, or a record batch."""
+    if isinstance(batch, list):
+        return list(map(_plain, batch))
+    if isinstance(batch, dict):
+        return [_plain({name: column[row] for name, column in batch.items()}) for row in range(count)]
+    return [batch.slice(row, 1) for row in range(count)]
+
+
+def _plain(record: Any) -> Any:
+    """Return a record with Python's numbers in the place of numpy's: beside None a batch has those."""
+    if not isinstance(record, dict):
+        return record
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in record.items()}
+
+
 def alone(ds: Dataset, rows: Sequence[int]) -> Answers:
     """Read rows one by one, in the order asked."""
     answers: Answers = {}
@@ -120,12 +138,15 @@ def check(opening: Opening, *, fresh: int = 3) -> Answers | Refused:
         "alone, backwards": alone(opening(), rows[::-1]),
         "a second time": alone(ds, rows),
         "a batch": _numbered(opening(errors=_instead)[list(rows[::-1])], rows[::-1]),
-        "a batch of good rows": _numbered(ds[good], good),
     }
     for row in (*rows[:: max(1, size // fresh)], *rows[-1:]):
         ways[f"row {row} first"] = alone(opening(), [row])
     for name, answers in ways.items():
         _check(difference(whole, answers), f"by iterating, and {name}")
+    plain = {row: _plain(whole[row]) for row in good}
+    _check(
+        difference(plain, _numbered(_records(ds[good], len(good)), good)), "alone, and a batch of good rows"
+    )
     _check_columns(opening, whole, good)
     for world_size, options in ((1, {"workers": Workers(2, type="thread")}), (2, {})):
         records = _delivered(opening, world_size, **options)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from seekable._optional import optional
-from seekable.formats.lines.line_source import check_skipped
+from seekable.formats.lines.json_fields import check_skipped
 from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
 from seekable.nodes.columns.decode_column import numpy_values
 from seekable.nodes.columns.record_batches import with_rows

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.formats.lines.csv import CsvRecords
-    from seekable.formats.lines.line_source import LineDecoder
     from seekable.nodes.columns.decode_column import DecodeTable
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.files.decoders import Decoder
@@ -55,7 +54,7 @@ class LineColumns(ColumnsDecoder):
     name: str
     """The form of records, ``"numpy"`` or ``"arrow"``."""
 
-    lines: LineDecoder
+    lines: Decoder
     """The decoder of the lines to dicts."""
 
     schema: pa.Schema
@@ -88,7 +87,7 @@ class LineColumns(ColumnsDecoder):
         Args:
             head: the bytes before the file's first record.
         """
-        records = csv_records(head, dialect_of(self.lines.form))
+        records = csv_records(head, dialect_of(self.lines.name))
         return replace(self, lines=self.lines.for_head(head), records=records)
 
     def in_form(self, form: DecodeTable) -> LineColumns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, AnyStr, TypedDict, final
+from typing import TYPE_CHECKING, Any, AnyStr, final
 
 import msgspec
 
@@ -18,11 +18,12 @@ from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.formats.contract import Format, Reading
+from seekable.formats.lines.json_fields import JsonFields
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoders import Decode, Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from seekable.formats.lines import csv, line_columns
     from seekable.index.fileset import FileSet
@@ -32,10 +33,8 @@ else:
     line_columns = lazy("seekable.formats.lines.line_columns")
 
 __all__ = [
-    "JsonFields",
     "LineDecoder",
     "Lines",
-    "check_skipped",
     "decoder_named",
     "in_column",
     "line_span",
@@ -487,77 +486,3 @@ def refuse_columns(name: str, reading: Reading) -> None:
             f"sk.open(...).select_columns({reading.columns!r}), which makes no values of the others"
         )
         raise InvalidArgument(message)
-
-
-_MOST_DIGITS = 4300
-"""The most digits of an integer that Python and msgspec read."""
-_SOME_DIGITS = 100
-
-
-class JsonFields:
-    r"""Decodes some fields of JSON objects; no values are made of the others.
-
-    msgspec checks the syntax of the values that it skips, but neither their UTF-8 nor the range of their
-    numbers. Both are checked here, so that a record is refused no matter which of its fields are asked for. A
-    line that is not such an object, or lacks one of the fields, is decoded whole, so that an error can name
-    the fields that it has.
-
-    Example:
-        >>> of_text = JsonFields(["text"])
-        >>> of_text.decode(b'{"id": 7, "text": "good day"}\n')
-        {'text': 'good day'}
-        >>> of_text.decode(b'{"id": 8}')
-        {'id': 8}
-    """
-
-    __slots__ = ("_count", "_decode_fields", "_whole")
-
-    def __init__(self, fields: Sequence[str]) -> None:
-        """Make the decoders of some fields, and of all."""
-        names = dict.fromkeys(fields, Any)
-        kind = TypedDict("kind", names, total=False)  # type: ignore[misc]  # the names are data
-        self._decode_fields: Any = msgspec.json.Decoder(kind).decode
-        self._whole = msgspec.json.Decoder().decode
-        self._count = len(names)
-
-    def decode(self, line: bytes | memoryview) -> Any:
-        """Return the fields of a line, or the whole of its value.
-
-        Raises:
-            ValueError, msgspec.DecodeError, RecursionError: it is not JSON.
-        """
-        try:
-            str(line, "utf-8")  # Raises an error where it is none, at half the cost of a look at a copy.
-            if len(line) > _MOST_DIGITS:
-                _check_digits(bytes(line))
-            record = self._decode_fields(line)
-        except (ValueError, msgspec.DecodeError):
-            return self._whole(bytes(line))
-        return record if len(record) == self._count else self._whole(bytes(line))
-
-
-def check_skipped(lines: Sequence[bytes | memoryview]) -> None:
-    """Check what msgspec does not check of the values that it skips: their UTF-8, and the digits of integers.
-
-    Raises:
-        ValueError: a line is no UTF-8, or may have an integer with too many digits.
-    """
-    if not b"".join(lines).isascii():
-        for line in lines:
-            str(line, "utf-8")
-    for line in lines:
-        if len(line) > _MOST_DIGITS:
-            _check_digits(bytes(line))
-
-
-def _check_digits(raw: bytes) -> None:
-    """Check for integers with too many digits, which the decoder passes over where it skips a value.
-
-    Raises:
-        ValueError: there may be one.
-    """
-    # Each integer with too many digits has some digits at one of these places.
-    step = _MOST_DIGITS - _SOME_DIGITS
-    if any(raw[at : at + _SOME_DIGITS].isdigit() for at in range(0, len(raw), step)):
-        message = f"it may have an integer of more than {_MOST_DIGITS} digits"
-        raise ValueError(message)

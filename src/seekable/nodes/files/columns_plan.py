@@ -68,12 +68,11 @@ class ColumnsPlan(ChildPlan, ColumnarPlan):
         """Return the records in the order of the plan."""
         form = decode_column.DECODERS[self.decoder.form]
         batch = self._together(self._batch)
-        if batch is not None:
+        if batch is not None and not any(column.null_count for column in batch.columns):
             return form(batch).records(range(batch.num_rows))
-        return [
-            form(record).records((0,))[0] if isinstance(record, pa.RecordBatch) else record
-            for record in self.child.read()
-        ]
+        # Beside a null a number would come in another type than it has alone.
+        rows = self.child.read() if batch is None else [batch.slice(row, 1) for row in range(len(self))]
+        return [form(row).records((0,))[0] if isinstance(row, pa.RecordBatch) else row for row in rows]
 
     def locate(self) -> list[Any]:
         """Return the locations of the records."""
