@@ -326,10 +326,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
             (dicts of numpy's) or ``"arrow"`` (record batches), of which JSON lines and CSV take the last two
-            also, in columns that their first 1,000 records decide; of tar files ``"bytes"``, ``"webdataset"``,
-            ``"audio"``, the name of a form of images such as ``"pil"`` or ``"rgb8"``, or a dict from fields
-            to names of decoders and functions of bytes; of Shar also ``"lhotse"``, which makes cuts of
-            Lhotse. The format's own if left out.
+            also, in columns that their first 1,000 records decide; of tar files ``"bytes"``,
+            ``"webdataset"``, ``"audio"``, the name of a form of images such as ``"pil"`` or ``"rgb8"``, or a
+            dict from fields to names of decoders and functions of bytes; of Shar also ``"lhotse"``, which
+            makes cuts of Lhotse. The format's own if left out.
         columns: of tables, of lines that are decoded as columns, of samples of tar files, and of the
             utterances of ``kaldi:DIR``, the names of the columns to read, in the order in which records have
             them; nothing is read of the others.
