@@ -144,7 +144,7 @@ def test_any_words_become_elements_that_are_known_and_closed(text: str) -> None:
         ("[a](b)", '<p>a <code class="address">b</code></p>'),
         ("![](d)", '<p><span class="type">image: </span><code class="address">d</code></p>'),
         (r"$\frac{1}{n}$", "<p><math><mfrac><mn>1</mn><mi>n</mi></mfrac></math></p>"),
-        (r"$x_i^2$", "<p><math><msubsup><mi>x</mi><mi>i</mi><mrow><mn>2</mn></mrow></msubsup></math></p>"),
+        (r"$x_i^2$", "<p><math><msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup></math></p>"),
         (r"\(\foo{1}\)", r'<p><code class="formula">\(\foo{1}\)</code></p>'),
         (r"$\frac{1}$", r'<p><code class="formula">$\frac{1}$</code></p>'),
         ("<http://a.example>", "<p>&lt;http://a.example&gt;</p>"),
@@ -222,3 +222,23 @@ def test_a_long_conversation_is_shown_as_far_as_a_page_goes() -> None:
     assert "more turns" in page
     assert conversation_html({"messages": [{"content": "no role"}]}) is None
     assert conversation_html([1]) is None
+
+
+@pytest.mark.parametrize(
+    "words", ["[" * 8000, "![[](" * 1600, r"\[" * 4000, "|a" * 500 + "\n" + "|-" * 500 + "\n|" * 3000]
+)
+def test_words_that_would_take_long_stand_as_they_were_written(words: str) -> None:
+    html = str(markdown_html(words))
+    assert html.startswith('<p class="text">')
+    assert unescape(html.removeprefix('<p class="text">').removesuffix("</p>")) == words
+    page = str(conversation_html({"messages": [{"role": "user", "content": words}] * 300}))
+    assert len(page) < 1_000_000
+
+
+def test_one_turn_of_very_much_is_cut_as_well() -> None:
+    part, call = {"type": "text", "text": "x" * 5000}, {"function": {"name": "n" * 9000, "arguments": "{}"}}
+    turn = {"role": "assistant", "content": [part] * 5000, "tool_calls": [call] * 5000}
+    page = str(conversation_html({"messages": [turn], "tools": [call] * 5000}))
+    assert len(page) < 1_000_000
+    for words in ("more parts", "and 4,950 more calls", "5000 tools"):
+        assert words in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import run
+from tests.viewer.viewed import picture, tone
 
 import seekable as sk
 from seekable.errors import DataNotFound, MissingDependency, WrongType
@@ -74,7 +76,10 @@ def test_datasets_streams_and_loaders_can_be_viewed(
         status, page = ask(viewer.url)
         assert status == 200
         assert f'href="{address}"' in page
-        assert 'height="321"' in viewer._repr_html_()
+        frame = viewer._repr_html_()
+        assert f'src="{viewer.url}{address}"' in frame
+        assert ask(viewer.url + address)[0] == 200
+        assert 'height="321"' in frame
 
 
 def test_a_tokenizer_is_taken(data: Path, tmp_path: Path) -> None:
@@ -85,6 +90,38 @@ def test_a_tokenizer_is_taken(data: Path, tmp_path: Path) -> None:
             status, page = ask(f"{viewer.url}p/data/sequence/0?as=json")
             assert status == 200
             assert (json.loads(page)["tokenizer"] is not None) is is_there
+
+
+def test_a_table_stays_in_the_notebook_with_pictures_and_sound(data: Path, tmp_path: Path) -> None:
+    with sk.view({"sounds": sk.open(data / "sounds"), "web": sk.open(data / "corpus")}) as viewer:
+        table = viewer.table("sounds", n=9)
+        chats = viewer.table("web", n=2, at=298)
+        with pytest.raises(
+            sk.errors.InvalidArgument, match="name= says of which there is a table: sounds, web"
+        ):
+            viewer.table()
+        with pytest.raises(sk.errors.KeyNotFound, match="no pipeline 'other'"):
+            viewer.table("other")
+    assert repr(table) == "<5 columns of 3 records of sounds>"
+    html = table._repr_html_()
+    assert (html.count("<audio "), html.count("<img ")) == (6, 3)
+    for form, what in (("audio/wav", tone(20)), ("image/png", picture(80))):
+        assert f"data:{form};base64,{base64.b64encode(what).decode()}" in html
+    assert "script" not in re.sub('base64,[^"]*', "", html)
+    assert "http" not in html
+    assert "assistant: &lt;b&gt;hello" in chats._repr_html_()
+    assert repr(chats) == "<4 columns of 2 records of web>"
+    (tmp_path / "a.jsonl").write_text('{"<i>": "<script>"}\nnot JSON\n7\n')
+    with sk.view(sk.open(tmp_path / "a.jsonl")) as viewer:
+        html = viewer.table()._repr_html_()
+    assert "<script" not in html
+    for words in ("&lt;i&gt;", "&lt;script&gt;", "cannot be decoded", "7"):
+        assert words in html
+    pipeline = sk.from_sequence(range(10)).map(str).shuffle(seed=1)
+    with sk.view(pipeline) as viewer:
+        assert all(each in viewer.table(n=3)._repr_html_() for each in pipeline[:3])
+    with sk.view(sk.from_sequence([])) as viewer:
+        assert repr(viewer.table()) == "<0 columns of 0 records of data>"
 
 
 def test_the_frame_is_of_the_viewer_and_names_are_escaped() -> None:
@@ -118,6 +155,7 @@ def test_below_a_hub_the_link_is_a_path_and_its_name_may_ask(monkeypatch: pytest
 FORKS = """
 import os, socket, sys, urllib.request
 from tests.cli.command import run
+
 
 import seekable as sk
 

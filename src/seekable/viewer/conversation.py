@@ -37,6 +37,7 @@ _MOST_OF_PAGE = 400_000
 """The characters of a page after which no other turn is shown: some 300 ms of work."""
 
 _MOST_TURNS = 1000
+_MOST_CALLS = 50
 
 _NAME_LETTERS = 64
 _TINTS = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -108,7 +109,7 @@ class _Page:
         return Markup('<div class="turns">{}</div>').format(Markup("").join(parts))
 
     def _tools(self, tools: Sequence[Any]) -> Markup:
-        names = ", ".join(_name_of(tool) for tool in tools)
+        names = ", ".join(map(_name_of, tools[:_MOST_CALLS])) + ", ..." * (len(tools) > _MOST_CALLS)
         return Markup('<details class="told"><summary>{} {}: {}</summary>{}</details>').format(
             len(tools),
             "tool" if len(tools) == 1 else "tools",
@@ -120,11 +121,7 @@ class _Page:
         shown = []
         for number, turn in enumerate(turns, first):
             if self._left <= 0 or not self._tree.has_room or number >= _MOST_TURNS:
-                shown.append(
-                    Markup('<p class="more">and {:,} more turns; as JSON has all</p>').format(
-                        first + len(turns) - number
-                    )
-                )
+                shown.append(_more(first + len(turns) - number, "turns"))
                 break
             shown.append(self._turn(number, turn))
         return Markup("").join(shown)
@@ -133,7 +130,8 @@ class _Page:
         place = _place_text(turn.place)
         parts = [self._thought(turn.reasoning)] if turn.reasoning else []
         parts += self._content(turn, place)
-        parts += [self._call(call, place) for call in turn.calls]
+        parts += [self._call(call, place) for call in turn.calls[:_MOST_CALLS]]
+        parts += [_more(len(turn.calls) - _MOST_CALLS, "calls")] if len(turn.calls) > _MOST_CALLS else []
         weights = {key: turn.others[key] for key in _WEIGHTS if key in turn.others}
         others = {key: value for key, value in turn.others.items() if key not in weights}
         if others:
@@ -163,6 +161,9 @@ class _Page:
             return [] if content is None else [self._tree.html(content, place, 1)]
         out = []
         for number, part in enumerate(content):
+            if self._left <= 0 or not self._tree.has_room:
+                out.append(_more(len(content) - number, "parts"))
+                break
             text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
             at = child_place(child_place(place, "content"), number)
             out.append(self._words(text) if isinstance(text, str) else self._tree.html(part, at, 1))
@@ -179,13 +180,14 @@ class _Page:
     def _words(self, text: str) -> Markup:
         """Return the beginning of words as Markdown."""
         shown = text[:_MOST_CHARACTERS]
-        self._left -= len(shown)
+        html = markdown_html(shown)
+        self._left -= max(len(shown), len(html))
         more = Markup("")
         if len(text) > len(shown):
             more = Markup(
                 '<p class="more">first {:,} of {:,} characters; all are in the raw record</p>'
             ).format(len(shown), len(text))
-        return Markup('<div class="words">{}{}</div>').format(markdown_html(shown), more)
+        return Markup('<div class="words">{}{}</div>').format(html, more)
 
     def _thought(self, text: str) -> Markup:
         return Markup(
@@ -195,8 +197,12 @@ class _Page:
     def _call(self, call: Any, place: str) -> Markup:
         name, arguments = _call_of(call)
         return Markup('<div class="call"><span class="type">calls</span> <code>{}</code>{}</div>').format(
-            text_html(name), self._tree.html(arguments, child_place(place, "tool_calls"), 1)
+            text_html(name[:_NAME_LETTERS]), self._tree.html(arguments, child_place(place, "tool_calls"), 1)
         )
+
+
+def _more(count: int, what: str) -> Markup:
+    return Markup('<p class="more">and {:,} more {}; as JSON has all</p>').format(count, what)
 
 
 def _call_of(call: Any) -> tuple[str, Any]:

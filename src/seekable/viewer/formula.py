@@ -146,19 +146,19 @@ class _Formula:
     def _with_scripts(self, depth: int) -> Markup:
         """Return a part with the index and the power that follow it."""
         base = self._part(depth)
-        below = above = None
+        below: Markup | None = None
+        powers: list[Markup] = []
         while (token := self._peek()) in (("sign", "_"), ("sign", "^"), ("sign", "'")):
             self._at += 1
             if token == ("sign", "'"):
-                above = (above or Markup("")) + Markup("<mo>′</mo>")
-            elif token == ("sign", "_"):
-                if below is not None:
-                    raise _NotKnown
+                powers.append(Markup("<mo>′</mo>"))
+            elif token == ("sign", "^"):
+                powers.append(self._part(depth))
+            elif below is None:
                 below = self._part(depth)
             else:
-                power = self._part(depth)
-                above = power if above is None else above + power
-        above = None if above is None else _whole(above)
+                raise _NotKnown
+        above = _row(powers) if powers else None
         if below is not None and above is not None:
             return Markup("<msubsup>{}{}{}</msubsup>").format(base, below, above)
         if below is not None:
@@ -259,7 +259,3 @@ def _table_row(cells: Sequence[list[Markup]]) -> Markup:
 
 def _row(items: Sequence[Markup]) -> Markup:
     return items[0] if len(items) == 1 else Markup("<mrow>{}</mrow>").format(Markup("").join(items))
-
-
-def _whole(items: Markup) -> Markup:
-    return Markup("<mrow>{}</mrow>").format(items)

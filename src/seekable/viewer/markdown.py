@@ -26,6 +26,10 @@ __all__ = ["markdown_html"]
 _DEEPEST = 40
 """Lists and quotes within each other, of which markdown-it leaves out what is deeper; a list counts twice."""
 
+_MOST_BRACKETS = 400
+_MOST_CELLS = 4000
+_DELIMITERS = frozenset("|-: \t")
+
 _FORMULA = re.compile(
     r"\$\$(?P<block>[^$]{1,2000})\$\$"
     r"|\\\[(?P<square>.{1,2000}?)\\\]"
@@ -36,7 +40,7 @@ _FORMULA = re.compile(
 
 
 def markdown_html(text: str) -> Markup:
-    """Return a text as HTML; one whose lists and quotes are too deep as it was written.
+    """Return a text as HTML; as it was written where its lists are too deep, or reading it would take long.
 
     Example:
         >>> str(markdown_html("a **b** <i>"))
@@ -44,10 +48,24 @@ def markdown_html(text: str) -> Markup:
         >>> str(markdown_html("[here](http://a.example/)"))
         '<p>here <code class="address">http://a.example/</code></p>'
     """
-    tokens = _READER.parse(text)
-    if any(token.level >= _DEEPEST - 2 for token in tokens):
+    tokens = [] if _takes_long(text) else _READER.parse(text)
+    if not tokens or any(token.level >= _DEEPEST - 2 for token in tokens):
         return Markup('<p class="text">{}</p>').format(text_html(text))
     return _html(tokens)
+
+
+def _takes_long(text: str) -> bool:
+    r"""Return True for more brackets or cells than a text has: markdown-it looks for the end of each anew.
+
+    Example:
+        >>> _takes_long("[" * 1000), _takes_long("|a|b|\n|-|-|\n")
+        (True, False)
+    """
+    if text.count("[") + text.count("\\(") > _MOST_BRACKETS:
+        return True
+    lines = text.split("\n")
+    columns = max((line.count("|") for line in lines if "-" in line and set(line) <= _DELIMITERS), default=0)
+    return columns * len(lines) > _MOST_CELLS
 
 
 def _formula_at(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - a rule of markdown-it

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from seekable._arguments import checked_count, checked_path, checked_texts
 from seekable._lazy import lazy
 from seekable._optional import is_installed
-from seekable.errors import ForkUnsafe, MissingDependency
+from seekable.errors import CorruptRecord, ForkUnsafe, InvalidArgument, MissingDependency
+from seekable.nodes.node import node_of
 from seekable.viewer.facts.loss_log import read_loss_log
 from seekable.viewer.media import media_roots
 from seekable.viewer.opened import opened_of, safe_name
@@ -19,10 +20,14 @@ from seekable.viewer.opened import opened_of, safe_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.viewer import server
+    from seekable.dataset.dataset import Dataset
+    from seekable.viewer import notebook_table, server
+    from seekable.viewer.opened import Opened
 else:
+    notebook_table = lazy("seekable.viewer.notebook_table")
     server = lazy("seekable.viewer.server")
 
+_MOST_RECORDS = 100
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _HUB_ADDRESSES = ("JUPYTERHUB_PUBLIC_URL", "JUPYTERHUB_PUBLIC_HUB_URL", "JUPYTERHUB_HOST")
 
@@ -39,6 +44,8 @@ def view(  # noqa: PLR0913 - each is an option of the command
     frame_from: Sequence[str] = (),
 ) -> Viewer:
     """Return a viewer of datasets, streams, loaders and folders of states, which a notebook shows.
+
+    Of one object that is its page; of a mapping it is the list of all. `Viewer.table` stays in the notebook.
 
     The pages are served by a thread of this process, one for all viewers, on 127.0.0.1 alone. They are
     read-only. A forked child does not have the server, and has to call this function itself.
@@ -84,7 +91,9 @@ def view(  # noqa: PLR0913 - each is an option of the command
     height = checked_count("height", height, least=1)
     hosts, frames = checked_texts("allow_host", allow_host), checked_texts("frame_from", frame_from)
     shared = server.share(opened, hosts=[*hosts, *_hub_hosts()], frames=frames)
-    return Viewer(shared, list(named), height=height)
+    only = None if isinstance(targets, Mapping) else "data"
+    page = "" if only is None else f"{'d' if only in opened.datasets else 'p'}/{only}/"
+    return Viewer(shared, opened, list(named), height=height, page=page)
 
 
 def _named_logs(
@@ -107,10 +116,14 @@ class Viewer:
         <Viewer of data, closed>
     """
 
-    def __init__(self, shown: server.Shown, names: list[str], *, height: int) -> None:
+    def __init__(
+        self, shown: server.Shown, opened: Opened, names: list[str], *, height: int, page: str
+    ) -> None:
         self._shown = shown
+        self._opened = opened
         self._names = names
         self._height = height
+        self._page = page
 
     @property
     def url(self) -> str:
@@ -127,6 +140,41 @@ class Viewer:
         if prefix:
             return f"{prefix.rstrip('/')}/proxy/{port}/{token}/"
         return f"http://127.0.0.1:{port}/{token}/"
+
+    def table(self, name: str | None = None, *, n: int = 5, at: int = 0) -> notebook_table.NotebookTable:
+        """Return records as a table that stays in the notebook, with its pictures and sounds up to 512 KiB.
+
+        It needs no server once it is made, so it is seen where the frame is not: in a saved notebook, on a
+        machine that cannot reach this one. Records of a pipeline are made by its functions.
+
+        Args:
+            name: which data or pipeline of a dataset; may be left out if it is the only one that was given.
+            n: how many records, 1 to 100; fewer where the data ends.
+            at: the first of them, or its position in a pipeline.
+
+        Raises:
+            InvalidArgument: several are viewed, and ``name`` does not say which.
+            KeyNotFound: none has this name, or it is a stream.
+
+        Example:
+            >>> import seekable as sk
+            >>> with sk.view(sk.from_sequence([{"text": "a"}, {"text": "b"}])) as viewer:
+            ...     viewer.table(n=1)
+            <1 column of 1 record of data>
+        """
+        if name is None and len(self._names) > 1:
+            message = f"name= says of which there is a table: {', '.join(self._names)}"
+            raise InvalidArgument(message)
+        count = checked_count("n", n, least=1, below=_MOST_RECORDS + 1)
+        first = checked_count("at", at, least=0)
+        key = safe_name(self._names[0] if name is None else name)
+        opened = self._opened
+        dataset = opened.datasets[key] if key in opened.datasets else opened.pipeline(key).loader.dataset
+        size = node_of(dataset).size
+        stop = first + count if size is None or key in opened.pipelines else min(first + count, size)
+        return notebook_table.notebook_table(
+            key, [(row, _record(dataset, row)) for row in range(first, stop)]
+        )
 
     def close(self) -> None:
         """Stop serving these pages and end their jobs; the server ends with the last viewer."""
@@ -148,7 +196,7 @@ class Viewer:
         """Return a frame with the first page, and its link; without a server, what ``repr`` returns."""
         if not self._shown.is_open or not self._shown.is_ours:
             return f"<code>{escape(repr(self))}</code>"
-        url = escape(self.url)
+        url = escape(self.url + self._page)
         return (
             f'<iframe src="{url}" title="seekable: {escape(", ".join(self._names))}" width="100%" '
             f'height="{self._height}" style="border:0"></iframe>'
@@ -159,6 +207,14 @@ class Viewer:
         if not self._shown.is_ours:
             return "in another process"
         return self.url if self._shown.is_open else "closed"
+
+
+def _record(dataset: Dataset, position: int) -> Any:
+    """Return a record, or the error that it is corrupt."""
+    try:
+        return node_of(dataset).record(position)
+    except CorruptRecord as error:
+        return error
 
 
 def check_installed(what: str) -> None:
