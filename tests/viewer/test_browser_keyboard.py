@@ -41,7 +41,7 @@ QUESTIONS = (
         "1 what is odd in the batch of a step and a rank",
         ("g", "train step 7 rank 1", "o"),
         "p/train/step/7?rank=1&by=odd",
-        "th:has-text('squeezes to')",
+        "th:has-text('compressed size')",
     ),
     Question("2 is my data sane, at random", ("r",), "d/corpus/rows?order=sample", "tbody tr >> nth=49"),
     Question("2 one row at random", ("g", "corpus", "r"), "d/corpus/row/", ".record"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
 
-MEASURES = ("bytes", "squeezes to", "letters", "distinct characters")
+MEASURES = ("bytes", "compressed", "letters", "distinct characters")
 """A text's bytes as UTF-8, the share that zlib leaves, its share of letters, its distinct characters."""
 
 _NO_TEXT = -1

@@ -57,8 +57,8 @@ _AROUND = 10
 _RARE = 98.0
 """A percentile that is at least this, or at most 100 less this, is a reason."""
 
-_HIGH = {"bytes": "longer", "squeezes to": "repeats itself less", "letters": "more letters"}
-_LOW = {"bytes": "shorter", "squeezes to": "repeats itself more", "letters": "fewer letters"}
+_HIGH = {"bytes": "longer", "compressed": "repeats itself less", "letters": "more letters"}
+_LOW = {"bytes": "shorter", "compressed": "repeats itself more", "letters": "fewer letters"}
 
 _CHARACTERS = 320
 """More than a cell of a table shows."""
