@@ -54,6 +54,7 @@ class ViewerJob:
         kind: what the work is, for people: "search", "verify".
         key: what tells it from other work of the kind.
         again: the address that starts the same work again when it is asked for by POST; empty for none.
+        is_brief: True for what a page needs and soon has, which is not listed.
     """
 
     def __init__(
@@ -64,8 +65,11 @@ class ViewerJob:
         work: Generator[Partial],
         release: Callable[[ViewerJob], None],
         again: str = "",
+        *,
+        is_brief: bool = False,
     ) -> None:
         self.name = name
+        self.is_brief = is_brief
         self.kind = kind
         self.key = key
         self.again = again
@@ -237,7 +241,7 @@ class Jobs:
             is_new = job is None or (anew and job.state in {"failed", "stopped"})
             if job is None or is_new:
                 self._count += 1
-                job = ViewerJob(str(self._count), kind, key, work, self._ended, again)
+                job = ViewerJob(str(self._count), kind, key, work, self._ended, again, is_brief=at_once)
                 self._jobs[job.name] = self._by_key[kind, key] = job
                 if at_once:
                     self._beside.add(job)
@@ -263,6 +267,13 @@ class Jobs:
             message = f"there is no job {name!r}: it ended long ago, or in another viewer; start it again"
             raise KeyNotFound(message)
         return job
+
+    def forget(self, job: ViewerJob) -> None:
+        """Drop a job that has ended, and its result."""
+        with self._lock:
+            self._jobs.pop(job.name, None)
+            if self._by_key.get((job.kind, job.key)) is job:
+                del self._by_key[job.kind, job.key]
 
     def all(self) -> list[ViewerJob]:
         """Return the jobs, the newest first, with at most the last fifty that have ended."""

@@ -98,6 +98,11 @@ class PageCache:
                 del self._values[next(iter(self._values))]
         return value
 
+    def peek(self, key: Any) -> Any:
+        """Return the value of a key; None if it is not kept."""
+        with self._lock:
+            return self._values.get(key)
+
     def last(self, key: Any, work: Iterable[_Value]) -> _Value:
         """Return the last result of a generator, which runs if the result is not kept."""
         return self.get(key, lambda: list(work)[-1])
@@ -158,6 +163,9 @@ class Opened:
     kept: PageCache = field(default_factory=PageCache)
     results: PageCache = field(default_factory=lambda: PageCache(32))
     """Results that may be large, such as rows that were filtered."""
+
+    drawn: PageCache = field(default_factory=lambda: PageCache(2))
+    """Records of the last pages that were read in the background."""
 
     def dataset(self, name: str) -> Dataset:
         """Return an open dataset.
@@ -409,6 +417,7 @@ def open_soon(opened: Opened, name: str) -> None:
         opened.datasets[name] = dataset
         opened.kept.clear()
         opened.results.clear()
+        opened.drawn.clear()
 
     # A job that is done would be returned again for the same key.
     key = (name, len(opened.jobs.all()))

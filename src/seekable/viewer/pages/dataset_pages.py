@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,9 @@ from seekable.viewer.facts.lengths import LengthHistogram, has_lengths, length_h
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.job import AskedJob, PageWork, asked_job, result_of
-from seekable.viewer.pages.row_table import data_key, table_of
+from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, asked_job, result_of
+from seekable.viewer.pages.page_records import data_key, page_records
+from seekable.viewer.pages.row_table import table_of
 from seekable.viewer.render import one_line
 
 if TYPE_CHECKING:
@@ -54,8 +56,13 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     node = node_of(found)
     size, seed = node.size or 0, asked.count("seed", default=0)
     numbers = sample_rows(size, min(_DRAWN, size), seed)
-    records = table_of(opened, asked.name, numbers)
-    job = _survey(opened, asked.name) if opened.scans and node.size else AskedJob()
+    began = time.monotonic()
+    job = _survey(opened, asked, seconds=0)
+    records = table_of(opened, asked, page_records(opened, asked, numbers))
+    if job.document:
+        # Both are read at the same time; a program waits until all is there.
+        left = max(0.0, SOON_SECONDS - (time.monotonic() - began))
+        job = _survey(opened, asked, seconds=None if "as" in asked.query else left)
     survey: Statistics | None = job.partial
     document: dict[str, Any] = {
         "name": asked.name,
@@ -80,6 +87,7 @@ def dataset(opened: Opened, asked: Asked) -> Page:
         **job.shown,
         "survey": survey,
         "seed": seed,
+        "reading": not records.is_read,
         "lengths": None,
         "words": None,
     }
@@ -90,12 +98,18 @@ def dataset(opened: Opened, asked: Asked) -> Page:
     return Page("dataset", asked.name, document, shown, table=records.table)
 
 
-def _survey(opened: Opened, name: str, n: int | None = None, seed: int = 0) -> AskedJob:
+def _survey(opened: Opened, asked: Asked, *, seconds: float | None) -> AskedJob:
     """Return the statistics of a sample; with a job where they take longer than a page may."""
-    node, of = node_of(opened.dataset(name)), opened.sample if n is None else n
-    key = (*data_key(opened, name), of, seed)
-    work = PageWork("statistics", key, partial(statistics, node, n=of, seed=seed), at_once=True)
-    return result_of(opened, work, small=is_small(node))
+    node = node_of(opened.dataset(asked.name))
+    if not opened.scans or not node.size:
+        return AskedJob()
+    return _statistics(opened, asked.name, opened.sample, 0, seconds)
+
+
+def _statistics(opened: Opened, name: str, n: int, seed: int, seconds: float | None) -> AskedJob:
+    node, key = node_of(opened.dataset(name)), (*data_key(opened, name), n, seed)
+    work = PageWork("statistics", key, partial(statistics, node, n=n, seed=seed), at_once=True)
+    return result_of(opened, work, small=is_small(node), seconds=seconds)
 
 
 def stats(opened: Opened, asked: Asked) -> Page:
@@ -107,7 +121,8 @@ def stats(opened: Opened, asked: Asked) -> Page:
     """
     job = asked_job(opened, asked)
     if not job.document:
-        job = _survey(opened, asked.name, *_sample(opened, asked, most=_READ_AT_ONCE))
+        seconds = None if "as" in asked.query else SOON_SECONDS
+        job = _statistics(opened, asked.name, *_sample(opened, asked, most=_READ_AT_ONCE), seconds)
     document: dict[str, Any] = {"name": asked.name, **job.document}
     shown: dict[str, Any] = {"survey": None, "larger": [], **job.shown}
     survey = job.partial if isinstance(job.partial, Statistics) else None

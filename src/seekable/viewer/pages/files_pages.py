@@ -20,6 +20,7 @@ from seekable.viewer.facts.reading import FROM_INDEX
 from seekable.viewer.jobs import hooked
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.page_records import page_records
 from seekable.viewer.pages.row_table import table_of
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def file(opened: Opened, asked: Asked) -> Page:
     entry = found.entry(number)
     first, records = int(found.starts[number]), int(found.records[number])
     numbers = np.arange(first, first + min(records, 20))
-    table = table_of(opened, asked.name, numbers, up="../../../")
+    table = table_of(opened, asked, page_records(opened, asked, numbers), up="../../../")
     document: dict[str, Any] = {
         "name": asked.name,
         "file": number,

@@ -72,7 +72,7 @@ def home(opened: Opened, _: Asked) -> Page:
         "pipelines": [_pipeline_document(name, each) for name, each in opened.pipelines.items()],
         "states": [{"name": name, "path": json_safe(path)} for name, path in opened.states.items()],
         "opening": [name for name in opened.opening if name not in opened.datasets],
-        "jobs": [job.document() for job in opened.jobs.all() if job.kind != "index"],
+        "jobs": [job.document() for job in opened.jobs.all() if job.kind != "index" and not job.is_brief],
     }
     return Page("home", "What is open", document)
 

@@ -52,6 +52,8 @@ class AskedJob:
     partial: Any = None
     """Its latest partial result."""
 
+    job: ViewerJob | None = None
+
     document: Mapping[str, Any] = field(default_factory=dict)
     """What the page's document has of it."""
 
@@ -74,10 +76,10 @@ def asked_job(opened: Opened, asked: Asked, *, has_result: bool = False) -> Aske
         return AskedJob()
     found = opened.jobs[asked.text("job")]
     document = found.document() if has_result else {**found.document(), "result": None}
-    return AskedJob(found.partial, {"job": document}, {"job": document, **shown_of(found)})
+    return AskedJob(found.partial, found, {"job": document}, {"job": document, **shown_of(found)})
 
 
-_SOON_SECONDS = 0.25
+SOON_SECONDS = 0.25
 """The wait of a page for a job: so long that those that end soon are not seen as jobs."""
 
 
@@ -100,7 +102,14 @@ class PageWork:
     """True if it soon ends, and so begins beside other jobs."""
 
 
-def result_of(opened: Opened, work: PageWork, *, small: bool, anew: bool = False) -> AskedJob:
+def result_of(
+    opened: Opened,
+    work: PageWork,
+    *,
+    small: bool,
+    anew: bool = False,
+    seconds: float | None = SOON_SECONDS,
+) -> AskedJob:
     """Return a result that a page needs, with its job where that has not ended yet.
 
     Args:
@@ -108,6 +117,7 @@ def result_of(opened: Opened, work: PageWork, *, small: bool, anew: bool = False
         work: makes the result.
         small: True for work that ends within the time of a page, which is done here.
         anew: True to begin a job again that was stopped or has failed; else it is shown as it is.
+        seconds: the longest wait for a job; None to wait until it ends.
 
     Raises:
         SeekableError: the work failed, and it was done here.
@@ -117,11 +127,11 @@ def result_of(opened: Opened, work: PageWork, *, small: bool, anew: bool = False
     job = opened.jobs.start(
         work.kind, work.key, work.begin(), again=work.again, anew=anew, at_once=work.at_once
     )
-    job.wait(_SOON_SECONDS)
+    job.wait(seconds)
     if job.state == "done":
-        return AskedJob(job.partial)
+        return AskedJob(job.partial, job)
     document = {**job.document(), "result": None}
-    return AskedJob(job.partial, {"job": document}, {"job": document, **shown_of(job)})
+    return AskedJob(job.partial, job, {"job": document}, {"job": document, **shown_of(job)})
 
 
 def _progress_in_words(document: Mapping[str, Any]) -> str:

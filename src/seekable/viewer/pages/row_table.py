@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptRecord, SeekableError
+from seekable.errors import CorruptRecord
 from seekable.formats.tokens.token_source import TokenSource
 from seekable.nodes.node import LeafNode, node_of
 from seekable.viewer.cells import CellMaker, value_of
@@ -16,21 +16,22 @@ from seekable.viewer.facts.column_facts import ColumnFacts, Columns, columns, sh
 from seekable.viewer.facts.filtered_rows import is_small
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of, path_text
-from seekable.viewer.facts.reading import read_sample
 from seekable.viewer.facts.row_conditions import subject_text
 from seekable.viewer.page import PageRows
 from seekable.viewer.pages.job import AskedJob, PageWork, result_of
+from seekable.viewer.pages.page_records import data_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.viewer.cells import Cell
     from seekable.viewer.facts.column_facts import ColumnBar
     from seekable.viewer.facts.key_paths import KeyPath
     from seekable.viewer.facts.key_statistics import TopValue
     from seekable.viewer.opened import Opened
+    from seekable.viewer.page import Asked
+    from seekable.viewer.pages.page_records import PageRecords
 
 MOST_COLUMNS = 8
 """The columns that a table has where none are chosen."""
@@ -104,18 +105,12 @@ class RecordTable:
     table: PageRows
     documents: list[dict[str, Any]]
 
-
-def data_key(opened: Opened, name: str) -> tuple[str, str]:
-    """Return what tells data from others, and from itself before it was opened again."""
-    node = node_of(opened.dataset(name))
-    try:
-        return name, node.fingerprint
-    except SeekableError:
-        return name, ""
+    is_read: bool = True
+    """False while the records are read, longer than a page may take."""
 
 
-def columns_of(opened: Opened, name: str) -> AskedJob:
-    """Return the columns of data: of all rows if they are small, else of a sample that may be still read."""
+def columns_of(opened: Opened, name: str, *, seconds: float) -> AskedJob:
+    """Return the columns of data: of all rows if they are small, else of a sample that may still be read."""
     node = node_of(opened.dataset(name))
     if not opened.scans or not node.size:
         return AskedJob()
@@ -123,13 +118,13 @@ def columns_of(opened: Opened, name: str) -> AskedJob:
     n = node.size if small else opened.sample
     key = data_key(opened, name)
     work = PageWork("keys", key, lambda: columns(node, n=n), at_once=True)
-    return result_of(opened, work, small=small)
+    return result_of(opened, work, small=small, seconds=seconds)
 
 
 def table_of(
     opened: Opened,
-    name: str,
-    numbers: Int64s,
+    asked: Asked,
+    read: PageRecords,
     *,
     keys: Sequence[str] = (),
     asked_about: Iterable[KeyPath] = (),
@@ -140,8 +135,8 @@ def table_of(
 
     Args:
         opened: what is open.
-        name: the name of the dataset.
-        numbers: the rows.
+        asked: the address, with the name of the dataset.
+        read: the rows and their records.
         keys: the keys that are shown; those that most records have if there are none.
         asked_about: keys that are shown too, if they are columns.
         found: the columns of the data, for their bars; None where they are not known.
@@ -150,9 +145,8 @@ def table_of(
     Raises:
         InvalidArgument: a key is not written as one.
     """
-    dataset = opened.dataset(name)
-    records = read_sample(node_of(dataset), numbers) if numbers.size else []
-    places = dataset.locate(numbers.tolist()) if numbers.size else []
+    name, numbers, records = asked.name, read.numbers, read.records or []
+    places = opened.dataset(name).locate(numbers.tolist()) if records else []
     paths = [tuple(map(str, path_of(key))) for key in keys] or usual_paths(records, found)
     others = [tuple(map(str, path)) for path in asked_about if path and None not in path]
     paths = [*(path for path in dict.fromkeys(others) if path not in paths), *paths] if not keys else paths
@@ -166,7 +160,7 @@ def table_of(
         most=120 if len(paths) <= _FEW_COLUMNS else 60,
     )
     rows, documents, values = [], [], []
-    for number, place, record in zip(numbers.tolist(), places, records, strict=True):
+    for number, place, record in zip(numbers.tolist() if records else (), places, records, strict=True):
         location = place_as_json(place)
         at = location[0] if isinstance(location, list) else location
         error = str(record) if isinstance(record, CorruptRecord) else None
@@ -183,7 +177,7 @@ def table_of(
     table = PageRows(
         header, [[json_safe(str(row[1])) if at == 1 else row[at] for at in range(len(row))] for row in values]
     )
-    return RecordTable(heads, rows, table, documents)
+    return RecordTable(heads, rows, table, documents, is_read=read.records is not None)
 
 
 def _engine(opened: Opened, name: str, place: Any) -> Engine | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.row_conditions import conditions_of, order_of
 from seekable.viewer.page import Page, Redirect, query_with
-from seekable.viewer.pages.job import AskedJob, PageWork, result_of
-from seekable.viewer.pages.row_table import columns_of, data_key, table_of
+from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, result_of
+from seekable.viewer.pages.page_records import data_key, page_records
+from seekable.viewer.pages.row_table import columns_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,11 +71,16 @@ def rows(opened: Opened, asked: Asked) -> Page:
     numbers, made_of = _numbers(chosen, of, at, count, seed if order == "sample" else None)
     if job.document or found is not None:
         made_of = "not looked at yet" if found is None else found.made_of
-    survey = columns_of(opened, asked.name)
+    # They are read at the same time as the rows.
+    began = time.monotonic()
+    columns_of(opened, asked.name, seconds=0)
+    read = page_records(opened, asked, numbers)
+    left = max(0.0, SOON_SECONDS - (time.monotonic() - began))
+    survey = columns_of(opened, asked.name, seconds=left)
     keys = _keys_of(asked.text("keys"))
     about = [each.path for each in conditions_of(asked.text("where"))]
     about += [order_of(asked.text("sort")).path] if asked.text("sort") else []
-    table = table_of(opened, asked.name, numbers, keys=keys, asked_about=about, found=survey.partial)
+    table = table_of(opened, asked, read, keys=keys, asked_about=about, found=survey.partial)
     document = {
         "name": asked.name,
         "records": size,
@@ -92,7 +99,7 @@ def rows(opened: Opened, asked: Asked) -> Page:
     more: dict[str, Any] = {"before": max(0, at - count), "after": at + count, "last": last, "of": of}
     more |= {"records": table, "survey": survey.partial, "found": found, "is_filter": chosen is not None}
     more |= {"chips": _chips(asked), "head": _head(asked, table, survey.partial)}
-    more |= {"survey_live": survey.shown.get("job_live", False)}
+    more |= {"survey_live": survey.shown.get("job_live", False) or not table.is_read}
     more |= {"choices": _choices(survey.partial, table), "job_live": False, **job.shown}
     return Page("rows", f"{asked.name}, rows", document, more, table=table.table)
 

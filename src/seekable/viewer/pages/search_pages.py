@@ -17,8 +17,8 @@ from seekable.viewer.facts.reading import read_rows
 from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
 from seekable.viewer.page import Page, PageRows, Redirect, query_with
 from seekable.viewer.pages.job import PageWork, asked_job, result_of
+from seekable.viewer.pages.page_records import data_key
 from seekable.viewer.pages.row import comings
-from seekable.viewer.pages.row_table import data_key
 from seekable.viewer.pages.searched import query_of, searched_of
 
 if TYPE_CHECKING:

@@ -109,12 +109,12 @@
     say(answer.status === 403 ? "Another viewer answers at this address. Open the link that it printed." : "");
     return answer.text();
   };
-  // A part that has the focus stays as it is, but for its progress.
-  const renew = (old, fresh) => {
+  // While the work goes on, a part that has the focus stays as it is, but for its progress.
+  const renew = (old, fresh, live) => {
     if (old.innerHTML === (fresh ? fresh.innerHTML : "")) return;
-    if (!old.contains(document.activeElement) || !fresh?.hasAttribute("data-live")) { old.replaceChildren(...(fresh ? fresh.childNodes : [])); return; }
+    if (!live || !fresh || !old.contains(document.activeElement)) { old.replaceChildren(...(fresh ? fresh.childNodes : [])); return; }
     const bar = old.querySelector("progress"), words = old.querySelector(".made");
-    if (!bar) return;
+    if (!bar || !fresh.querySelector("progress")) return;
     bar.value = fresh.querySelector("progress").value;
     words.textContent = fresh.querySelector(".made").textContent;
   };
@@ -124,8 +124,9 @@
     const state = page.querySelector("[data-state]"), said = one("[data-state]");
     const words = state ? state.textContent : "done";
     if (said && said.textContent !== words) said.textContent = words;
-    for (const old of all("[data-job]")) renew(old, page.querySelector("[data-job]"));
-    for (const old of all("[data-part]")) renew(old, page.querySelector(`[data-part=${old.dataset.part}]`));
+    for (const old of all("[data-job]")) renew(old, page.querySelector("[data-job]"), live);
+    for (const old of all("[data-part]")) renew(old, page.querySelector(`[data-part=${old.dataset.part}]`), live);
+    all(".item")[at]?.classList.add("selected");
     if (live) setTimeout(again, 500);
   }).catch(() => setTimeout(again, 3000));
   if (one("[data-live]")) setTimeout(again, 500);
