@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import seekable as sk
 from seekable.viewer.facts import filtered_rows as room
+from seekable.viewer.facts import reading
 from seekable.viewer.opened import opened_of
 from seekable.viewer.server import Server
 
@@ -57,7 +58,7 @@ def test_a_search_goes_on_over_all_rows_by_one_key(data: Path, browser: Any) -> 
 def test_rows_are_looked_at_while_a_filter_runs_and_a_viewer_that_was_ended_is_said(
     browser: Any, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    let_on, read = threading.Event(), room.read_rows
+    let_on, read = threading.Event(), reading.read_rows
 
     def read_rows(node: Any, rows: Any) -> Any:
         if rows[0] >= 200:

@@ -239,7 +239,7 @@ def from_sample(rows: int, *, of: int, seed: int) -> str:
         'exact, from all 3 rows'
     """
     if rows >= of:
-        return f"exact, from all {of:,} rows" if of != 1 else "exact, from the only row"
+        return f"exact, from all {of:,} rows" if of != 1 else "exact, from its one row"
     return f"from {rows:,} of {of:,} rows, seed {seed}"
 
 
