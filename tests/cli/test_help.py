@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("index", "info", "verify", "export", "recompress", "tokenize", "kaldi"),
-    *("plan", "simulate", "state"),
+    *("bench", "plan", "simulate", "state"),
     *("get", "head", "sample", "view", "plot"),
     *("doctor", "cache"),
 ]
@@ -183,13 +183,14 @@ def options_of(words: str) -> set[str]:
 
 
 def test_there_are_few_options() -> None:
-    assert len(EVERYWHERE) + sum(len(options_of(words)) for words in RUN_BY) <= 170
+    assert len(EVERYWHERE) + sum(len(options_of(words)) for words in RUN_BY) <= 177
 
 
 OPENING = (sk.open, sk.Index)
 CALLS: dict[str, tuple[Any, ...]] = {
     "index": OPENING,
     "export": (*OPENING, sk.Dataset.write, sk.Dataset.write_parquet, sk.Dataset.shuffle),
+    "bench": (*OPENING, sk.Loader, sk.Dataset.shuffle),
     "plan": (*OPENING, sk.Loader, sk.Loader.plan, sk.load_pipeline),
     "simulate": (*OPENING, sk.simulate, sk.Dataset.shuffle),
     "tokenize": (*OPENING, sk.tokenize, sk.formats.TokenStore),
@@ -203,6 +204,7 @@ OTHER_WORDS = {
     "shuffle": "a method",
     "state": "load_state",
     "mask": "mask= of sk.Chat",
+    "seconds": "of the command alone: how long to measure",
     "n": "the count of records, as of head(1)",
     "pages": "of the command alone",
     "for": "of the command alone: indexes of other tools",

@@ -176,16 +176,17 @@ class DataArgument:
         if not self.more and is_pipeline_file(self.path):
             return Dataset(self._pipeline())
         try:
-            return self._opened(None)
+            return self.opened(None)
         except UnsupportedFormat:
             pickled = self._pickled_fields()
             if not pickled:
                 raise
-            return self._opened(dict.fromkeys(pickled, "bytes"))
+            return self.opened(dict.fromkeys(pickled, "bytes"))
         finally:
             self.watch.close()
 
-    def _opened(self, decode: Mapping[str, str] | Literal["bytes"] | None) -> Dataset:
+    def opened(self, decode: Mapping[str, str] | Literal["bytes", "arrow"] | None) -> Dataset:
+        """Return the dataset of files, with a decoding; that of the format for None."""
         return open_dataset(
             [self.path, *self.more] if self.more else self.path,
             format=self.format,
@@ -200,7 +201,7 @@ class DataArgument:
         """Return the fields of archives that are never loaded: commands take their bytes."""
         with warnings.catch_warnings(), suppress(SeekableError):
             warnings.simplefilter("ignore")
-            node = node_of(self._opened("bytes"))
+            node = node_of(self.opened("bytes"))
             leaves = [leaf for leaf in leaves_of(node) if isinstance(leaf, SampleSource)]
             default = checked_decode(None)
             return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]

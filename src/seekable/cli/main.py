@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from seekable._version import __version__
 from seekable.cli import (
+    bench,
     cache,
     doctor,
     export,
@@ -91,6 +92,7 @@ _add(verify.verify, verify.EPILOG)
 _add(export.export, export.EPILOG)
 _add(recompress.recompress, recompress.EPILOG)
 _add(tokenize.tokenize, tokenize.EPILOG)
+_add(bench.bench, bench.EPILOG)
 _add(plan.plan, plan.EPILOG)
 _add(simulate.simulate, simulate.EPILOG)
 app.add_typer(state.app, name="state")
@@ -101,7 +103,7 @@ _add(view.view, view.EPILOG)
 _add(plot.plot, plot.EPILOG)
 _GROUPS = {
     "Data": {"index", "info", "verify", "export", "recompress", "tokenize", "kaldi"},
-    "A run": {"plan", "simulate", "state"},
+    "A run": {"bench", "plan", "simulate", "state"},
     "Look": {"get", "head", "sample", "view", "plot"},
     "This machine": {"cache", "doctor"},
 }
