@@ -126,14 +126,15 @@ def _gather(
     """
     if len(offsets) == 1:
         return offsets[0].pairs(at)
-    present = np.unique(segments).tolist()
+    # Small numbers are counted in a tenth of the time of np.unique.
+    used = np.flatnonzero(np.bincount(segments)).tolist()
     starts, ends = np.empty((2, len(at)), np.uint64)
-    if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
+    if len(at) < _ROWS_PER_ARRAY_TAKE * len(used):
         indexes = zip(segments.tolist(), at.tolist(), strict=True)
         pairs = [offsets[segment].pair(index) for segment, index in indexes]
         starts[:], ends[:] = [start for start, _ in pairs], [end for _, end in pairs]
         return starts, ends
-    for segment in present:
+    for segment in used:
         mine = np.flatnonzero(segments == segment)
         starts[mine], ends[mine] = offsets[segment].pairs(at[mine])
     return starts, ends

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,11 +85,11 @@ def dataset_batches(
     for stretch, plan, ahead in reads_ahead(planned, fetches=fetches_ahead):
         decode = stretch.dataset.batch_form if columnar else "python"
         left_out = plan.left_out()
-        for start, stop, before, after in stretch.batches(steps):
+        for index, start, stop in stretch.batches():
             ahead.read_to(stop)
-            part = plan.slice(start, stop)
+            part, after = plan.slice(start, stop), steps.after(stretch.cursor, index + 1)
             if left_out is not None and left_out[start:stop].all():
-                _check_any_left(stretch.dataset, steps, before)
+                _check_any_left(stretch.dataset, steps, steps.after(stretch.cursor, index))
             if collate is not None and columnar:
                 columns: Any = part.arrays() if decode == "python" else tables.batch_of(part, decode)
                 if columns is not None:
@@ -104,7 +103,7 @@ def dataset_batches(
             if holes and left_out is not None:
                 wanted = sum(records[at] is HOLE for at in np.flatnonzero(left_out[start:stop]).tolist())
             if not there:
-                raise NothingPassed(_only_holes(before, holes, wanted))
+                raise NothingPassed(_only_holes(steps.after(stretch.cursor, index), holes, wanted))
             value = there[0] if collate is None else collate(there)
             yield MadeBatch(value, len(there), holes - wanted, after)
 
@@ -123,10 +122,9 @@ class _Stretch(Value, frozen=True):
     edges: list[int]
     """For each batch its first index in ``positions``, and the end of the last one."""
 
-    def batches(self, steps: Steps) -> Iterator[tuple[int, int, StepCursor, StepCursor]]:
-        """Yield for each batch its bounds in ``positions``, and the cursors before and after it."""
-        for number, (start, stop) in zip(self.numbers, itertools.pairwise(self.edges), strict=True):
-            yield start, stop, steps.after(self.cursor, number), steps.after(self.cursor, number + 1)
+    def batches(self) -> Iterator[tuple[int, int, int]]:
+        """Return the index of each batch, counted from the cursor, and its bounds in ``positions``."""
+        return zip(self.numbers, self.edges[:-1], self.edges[1:], strict=True)
 
 
 def _planned_stretches(
@@ -212,7 +210,7 @@ def fetched_ahead(
     """
     plans = far().reads.ahead(_planned_stretches(pieces, steps, cursor))
     for stretch, _ in plans:
-        for _, stop, _, _ in stretch.batches(steps):
+        for _, _, stop in stretch.batches():
             plans.read_to(stop)
             batch = next(batches, None)
             if batch is None:

@@ -30,6 +30,7 @@ from seekable.nodes.graph import (
     with_children,
 )
 from seekable.nodes.node import InnerNode, LeafNode, OrderNode, RecordNode
+from seekable.order.arrays import present
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -254,9 +255,9 @@ class EachRouter(Router):
         if which.size == 1:
             return self._nodes[int(which[0])].route(positions)
         slots, below = np.empty_like(positions), np.empty_like(positions)
-        for i in np.unique(which):
+        for i in present(which):
             at = which == i
-            slots[at], below[at] = self._nodes[int(i)].route(positions[at])
+            slots[at], below[at] = self._nodes[i].route(positions[at])
         return slots, below
 
 

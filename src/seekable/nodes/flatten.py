@@ -21,6 +21,7 @@ from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.graph import HOLE, ChildPlan, Origins, Plan, Reader
 from seekable.nodes.node import Node, RecordNode
 from seekable.nodes.readahead import read_rows
+from seekable.order.arrays import present
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function
 
@@ -241,7 +242,7 @@ class _FlattenReader(Reader):
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         if which.size == 1:
             return self._planned(int(which[0]), positions)
-        places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
+        places = [(i, np.flatnonzero(which == i)) for i in present(which)]
         return GatheredPlan(positions.size, tuple((at, self._planned(i, positions[at])) for i, at in places))
 
     def _planned(self, i: int, positions: Int64s) -> Plan:

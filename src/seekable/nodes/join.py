@@ -24,6 +24,7 @@ from seekable.nodes.key import is_key
 from seekable.nodes.node import InnerNode, Node, RecordNode
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
+from seekable.order.arrays import present
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
@@ -462,7 +463,7 @@ class _JoinReader(Reader):
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         if which.size == 1:
             return self._joined(int(which[0]), positions)
-        places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
+        places = [(i, np.flatnonzero(which == i)) for i in present(which)]
         return GatheredPlan(positions.size, tuple((at, self._joined(i, positions[at])) for i, at in places))
 
     def _joined(self, i: int, positions: Int64s) -> Plan:

@@ -18,6 +18,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import EachRecordNode, UnaryPlan, UnaryReader
 from seekable.nodes.display import add_place
 from seekable.nodes.graph import HOLE
+from seekable.order.arrays import present
 from seekable.state.canonical import canonical_json
 from seekable.state.functions import describe_function
 
@@ -139,8 +140,8 @@ class _MapPlan(UnaryPlan):
         if self.which.size == 1:
             self._call(self.nodes[int(self.which[0])], range(len(records)), records)
         else:
-            for i in np.unique(self.which):
-                self._call(self.nodes[int(i)], np.flatnonzero(self.which == i).tolist(), records)
+            for i in present(self.which):
+                self._call(self.nodes[i], np.flatnonzero(self.which == i).tolist(), records)
         return records
 
     def _call(self, node: Map, at: Sequence[int], records: list[Any]) -> None:

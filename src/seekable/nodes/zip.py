@@ -13,6 +13,7 @@ from seekable.nodes.bases import ElementwiseNode
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.graph import HOLE, JointPlan, Plan, Reader, held
 from seekable.nodes.node import Node, RecordNode
+from seekable.order.arrays import present
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,7 +103,7 @@ class _ZipReader(Reader):
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         if which.size == 1:
             return self._zipped(int(which[0]), positions)
-        places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
+        places = [(i, np.flatnonzero(which == i)) for i in present(which)]
         return GatheredPlan(positions.size, tuple((at, self._zipped(i, positions[at])) for i, at in places))
 
     def _zipped(self, node: int, positions: Int64s) -> Plan:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from seekable.order.apportionment import Apportionment
-from seekable.order.arrays import distinct, divided, united
-from seekable.order.keys import derive_each
+from seekable.order.arrays import distinct, divided, present, united
+from seekable.order.keys import derive, derive_each
 from seekable.order.permutation import permute
 
 if TYPE_CHECKING:
@@ -323,7 +323,17 @@ class Mixture:
         return united(epochs), lane, draw
 
     def _block(self, block: tuple[int, int, int, int]) -> tuple[Int64s, Int64s]:
-        return remembered(self._kept, block, self._blocks)
+        return remembered(self._kept, block, self._one_block)
+
+    def _one_block(self, place: tuple[int, int, int, int]) -> tuple[Int64s, Int64s]:
+        """Return ``_blocks`` of one block: its slots alone, by a key that is made without arrays."""
+        epoch, lane, segment, block = place
+        first = block * BLOCK
+        ends = self._lane_ends(np.array([lane]), np.array([segment]))
+        size = min(int(ends[0]) - first, BLOCK)
+        mixed = permute(np.arange(size), size, derive(self.key, epoch, lane, segment, block))
+        labels, numbers = self._draw(np.full(size, segment), first + mixed)
+        return labels, in_order(labels, numbers)
 
     def _blocks(self, blocks: Int64s) -> tuple[Int64s, Int64s]:
         """Return the labels and draw numbers of whole blocks, a row of slots each.
@@ -365,7 +375,7 @@ class Mixture:
         if len(self._segments) == 1:
             return self._segments[0].shares.draw(draws)
         labels, numbers = np.empty_like(draws), np.empty_like(draws)
-        for i in np.unique(segment):
+        for i in present(segment):
             here = segment == i
             labels[here], drawn = self._segments[i].shares.draw(draws[here])
             numbers[here] = drawn + np.array(self._segments[i].before, dtype=np.int64)[labels[here]]
@@ -378,19 +388,18 @@ Place = TypeVar("Place", bound=tuple[int, ...])
 def remembered(
     kept: OrderedDict[Place, tuple[Int64s, Int64s]],
     place: Place,
-    blocks_of: Callable[[Int64s], tuple[Int64s, Int64s]],
+    block_of: Callable[[Place], tuple[Int64s, Int64s]],
 ) -> tuple[Int64s, Int64s]:
     """Return the labels and draw numbers of one block, from the blocks of the last single positions.
 
     Args:
         kept: these blocks; the new one is added, and the oldest is dropped where there are many.
-        place: the row of ``blocks_of`` that names the block.
-        blocks_of: makes blocks, each named by a row of its argument.
+        place: the numbers that name the block.
+        block_of: makes a block.
     """
     block = kept.get(place)
     if block is None:
-        labels, numbers = blocks_of(np.array([place], dtype=np.int64))
-        block = kept[place] = labels[0], numbers[0]
+        block = kept[place] = block_of(place)
         if len(kept) > _BLOCKS_KEPT:
             kept.popitem(last=False)
     return block

@@ -185,14 +185,14 @@ def _walk_large(
     outside = np.flatnonzero(out >= sizes)
     if outside.size:
         flat, shape = out.reshape(-1), out.shape
-        a, b, sizes, *round_keys = (_each(column, shape, outside) for column in (a, b, sizes, *round_keys))
+        a, b, sizes, *round_keys = [_each(column, shape, outside) for column in (a, b, sizes, *round_keys)]
         while outside.size:
             walked = flat[outside] = way.network(flat[outside], a, b, round_keys)
             still = walked >= sizes
             outside = outside[still]
-            a, b, sizes, *round_keys = (
+            a, b, sizes, *round_keys = [
                 column if column.size == 1 else column[still] for column in (a, b, sizes, *round_keys)
-            )
+            ]
     return out
 
 

@@ -193,7 +193,11 @@ class SteeredMixture:
         return found
 
     def _block(self, block: tuple[int, int, int]) -> tuple[Int64s, Int64s]:
-        return remembered(self._kept, block, self._blocks)
+        return remembered(self._kept, block, self._one_block)
+
+    def _one_block(self, block: tuple[int, int, int]) -> tuple[Int64s, Int64s]:
+        labels, numbers = self._blocks(np.array([block], dtype=np.int64))
+        return labels[0], numbers[0]
 
     def _blocks(self, blocks: Int64s) -> tuple[Int64s, Int64s]:
         """Return the labels and draw numbers of whole blocks, a row of slots each.

@@ -391,8 +391,11 @@ class _FilesPlan(Plan):
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
         gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
         merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
+        current = -1
         for file, start, end in zip(*map(np.ndarray.tolist, merged), strict=True):
-            self.reader.files.mapped(file).advise(start, end)
+            if file != current:
+                current, mapped = file, self.reader.files.mapped(file)
+            mapped.advise(start, end)
 
     @property
     def bytes(self) -> int:
