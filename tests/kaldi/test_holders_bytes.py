@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
@@ -45,6 +46,21 @@ def test_these_bytes_are_read_skipped_and_measured(case: Case, form: str) -> Non
         for cursor in cursors(raw + after):
             assert holder.shape(cursor) == case.shape
             assert cursor.position == len(raw)
+
+
+def types_in(value: Any) -> set[type]:
+    """Return the types of a value and of all that it holds."""
+    inner = [types_in(each) for each in value] if isinstance(value, list | tuple) else []
+    return {type(value)}.union(*inner)
+
+
+def test_holders_that_make_no_arrays_make_values_of_python_alone() -> None:
+    own = [case for case in CASES if getattr(find_holder(case.holder), "has_no_arrays", False)]
+    assert {"posterior", "int32", "bool", "token", "token-vector"} <= {case.holder for case in own}
+    for case in own:
+        (first, *_) = cursors(dumped(case.holder, case.value))
+        read = find_holder(case.holder).read(first)
+        assert types_in(read) <= {int, float, bool, str, list, tuple}
 
 
 @pytest.mark.parametrize(("case", "form"), FORMS)

@@ -280,7 +280,10 @@ class EntryReader:
         return not bytes(entry[cursor.position :]).strip()
 
     def _value(self, cursor: Cursor) -> Any:
-        return self.holder.shape(cursor) if self.wanted == "shape" else _owned(self.holder.read(cursor))
+        if self.wanted == "shape":
+            return self.holder.shape(cursor)
+        value = self.holder.read(cursor)
+        return value if getattr(self.holder, "has_no_arrays", False) else _owned(value)
 
     def _of_line(self, view: memoryview) -> Any:
         text = bytes(view)

@@ -12,7 +12,7 @@ import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, final
 
 import msgspec
 import numpy as np
@@ -63,6 +63,9 @@ class _SingleValueHolder(ABC):
     """A holder of single values, which are skipped by reading them."""
 
     __slots__ = ()
+
+    has_no_arrays: ClassVar[bool] = True
+    """True where objects are of Python's own types, none of which can be a view of a file."""
 
     @abstractmethod
     def read(self, cursor: Cursor) -> Any:
@@ -166,6 +169,7 @@ class TokenHolder(_SingleValueHolder):
 class TokenVectorHolder:
     """Lines of words, as lists of str. They have one form, without a binary header."""
 
+    has_no_arrays: ClassVar[bool] = True
     name: str = "token-vector"
 
     def read(self, cursor: Cursor) -> list[str]:
@@ -403,6 +407,7 @@ class BasicVectorHolder:
 class VectorVectorHolder:
     """Lists of integer vectors, as lists of lists."""
 
+    has_no_arrays: ClassVar[bool] = True
     name: str = "int32-vector-vector"
     basic: BasicType = _INT32
     precision: int = DIGITS
@@ -473,6 +478,7 @@ class VectorVectorHolder:
 class PairVectorHolder:
     """Vectors of number pairs, as lists of tuples."""
 
+    has_no_arrays: ClassVar[bool] = True
     name: str = "int32-pair-vector"
     basic: BasicType = _INT32
     precision: int = DIGITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from itertools import chain, cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,7 @@ _PAIR = 2
 class PosteriorHolder:
     """Posteriors, as a list for each frame of tuples (int, float)."""
 
+    has_no_arrays: ClassVar[bool] = True
     name: str = "posterior"
     precision: int = DIGITS
 
