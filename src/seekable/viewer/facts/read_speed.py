@@ -6,6 +6,7 @@ goes on where its last slice ended, so data that is larger than memory comes fro
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import time
@@ -32,7 +33,7 @@ IN_ORDER, SHUFFLED, OWN_ORDER = "in order", "shuffled", "its own"
 RECORDS, BYTES, ARROW = "records", "bytes", "arrow"
 """What is made of the data: what the dataset makes, the bytes alone, or record batches."""
 
-_ROUNDS = 4
+_ROUNDS = 5
 _EPOCHS = 1 << 30
 _PLANNED = 4096
 """The positions that a loader plans together."""
@@ -195,7 +196,10 @@ def measured(
 def _in_turns(
     ways: Sequence[ReadWay], batch_size: int, deadline: float, told: Callable[[ReadWay], None]
 ) -> list[ReadSpeed]:
-    """Give each way a slice in each round; after the first round only as long as there is time."""
+    """Give each way a slice in each round; after the first round only as long as there is time.
+
+    The first round only fills caches, where there is time for more.
+    """
     runs = []
     try:
         for way in ways:
@@ -203,13 +207,14 @@ def _in_turns(
             run = _begun(way, batch_size)
             if run is not None:
                 runs.append(run)
-        slices = _ROUNDS * len(runs)
-        each = (deadline - time.perf_counter()) / slices
-        for done in range(slices):
-            if done >= len(runs) and time.perf_counter() >= deadline:
+        each = (deadline - time.perf_counter()) / (_ROUNDS * len(runs))
+        for turn, run in itertools.product(range(_ROUNDS), runs):
+            if turn and time.perf_counter() >= deadline:
                 break
-            told(runs[done % len(runs)].speed.way)
-            runs[done % len(runs)].take(each)
+            if turn == 1:
+                run.speed = ReadSpeed(run.speed.way)
+            told(run.speed.way)
+            run.take(each)
     finally:
         for run in runs:
             run.close()
