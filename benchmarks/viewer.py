@@ -39,6 +39,7 @@ _DRAWS = 2 * 10**9
 _FAR = 10**6
 _ABSENT = "qzxv"
 _BESIDE = 100
+_MANY = 30
 
 _RUN = f"""
 import sys
@@ -126,7 +127,22 @@ def rows(data: Data) -> Iterator[Row]:
         if os.path.isdir("/proc/self"):
             after = client.private_megabytes()
             yield absolute("viewer: private memory after all of this", after, "MB", Target("at most", 150))
+    if os.path.isdir("/proc/self"):
+        yield _of_many(folder)
     yield from _facts(corpus, sk.open(data.long))
+
+
+def _of_many(folder: str) -> Row:
+    """Measure the memory of many datasets that are open at once, after each was looked at."""
+    names = [f"part{number:02}" for number in range(_MANY)]
+    with _client(
+        folder, (), [f"{name}=corpus/part-{at:05}.jsonl" for at, name in enumerate(names)]
+    ) as client:
+        for name in names:
+            for page in ("", "rows", "stats", "row/17", f"search?q={_ABSENT}"):
+                client.get(f"d/{name}/{page}")
+        after = client.private_megabytes()
+    return absolute(f"viewer: private memory with {_MANY} datasets", after, "MB", Target("at most", 150))
 
 
 def _pages(client: Client, count: int) -> Iterator[Row]:
@@ -219,9 +235,9 @@ def _make(folder: str, files: int, count: int) -> None:
 
 
 @contextlib.contextmanager
-def _client(folder: str, names: Iterable[str]) -> Iterator[Client]:
+def _client(folder: str, names: Iterable[str], data: Iterable[str] = ("corpus",)) -> Iterator[Client]:
     pipelines = [f"{name}=bench_run:{name}" for name in names]
-    command = [sys.executable, "-m", "seekable", "view", "corpus", *pipelines]
+    command = [sys.executable, "-m", "seekable", "view", *data, *pipelines]
     began = time.perf_counter()
     with subprocess.Popen(
         [*command, "--json", "--no-browser", "--port", "0"],

@@ -30,31 +30,50 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BATCH, RANKS, STEPS, STRANGE = 64, 4, 400, 173
-WIDTH, HEIGHT = 1100, 760
+WIDTH, HEIGHT = 1280, 860
 
 SCREENS = (
     ("view-step", "light", "p/train/step/{spike}"),
     ("view-dataset", "light", "d/docs/"),
-    ("view-row", "light", "d/docs/row/{row}"),
+    ("view-row", "light", "d/chats/row/0"),
     ("view-mixture", "light", "p/train/mixture?from=0&to=400"),
-    ("view-loss", "dark", "p/train/loss"),
+    ("view-loss", "dark", "p/train/loss?at={spike}"),
     ("view-stats", "dark", "d/code/stats"),
 )
 
 
+CHAT: dict[str, Any] = {
+    "messages": [
+        {"role": "system", "content": "Answer in a few words, and show your work."},
+        {"role": "user", "content": "What is the sum of the numbers from **1 to 100**?", "weight": 0},
+        {
+            "role": "assistant",
+            "reasoning_content": "There is a formula for it.",
+            "content": "The sum is $$\\sum_{i=1}^{n} i = \\frac{n(n+1)}{2}$$\n\n"
+            "```python\ndef total(n):\n    return n * (n + 1) // 2\n```",
+            "tool_calls": [{"function": {"name": "run", "arguments": '{"code": "total(100)"}'}, "id": "c1"}],
+        },
+        {"role": "tool", "content": '{"result": 5050}', "tool_call_id": "c1"},
+        {"role": "assistant", "content": "It is **5,050**."},
+    ],
+    "tools": [{"type": "function", "function": {"name": "run", "description": "runs a program"}}],
+    "source": "sums",
+}
+
+
 def main(folder: str) -> None:
     """Write each screen as a PNG file into a folder."""
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(prefix="run-") as work:
         os.chdir(work)
         spike = make_run()
-        row = (sk.open("docs")._node.size or 0) - 1 - STRANGE
-        log = read_loss_log("train.jsonl")
-        targets = {"docs": sk.open("docs"), "code": sk.open("code"), "train": OpenPipeline(loader())}
-        server = Server(opened_of({**targets, "checkpoints": "checkpoints"}, log=log), port=0)
+        runs = {"train": OpenPipeline(loader()), "train-2": OpenPipeline(loader(seed=7))}
+        targets = {"docs": sk.open("docs"), "chats": sk.open("chats"), "code": sk.open("code"), **runs}
+        logs = {name: read_loss_log(f"{name}.jsonl") for name in runs}
+        server = Server(opened_of({**targets, "checkpoints": "checkpoints"}, logs=logs), port=0)
         server.start()
         try:
             for name, scheme, address in SCREENS:
-                take(server.url + address.format(spike=spike, row=row), scheme, os.path.join(folder, name))
+                take(server.url + address.format(spike=spike), scheme, os.path.join(folder, name))
         finally:
             server.close()
 
@@ -77,6 +96,7 @@ def make_run() -> int:
     pages.insert(len(pages) - STRANGE, strange)
     write("docs", pages, files=4)
     write("code", list(functions()), files=2)
+    write("chats", [CHAT], files=1)
     run = loader()
     place = sk.open("docs").locate(len(pages) - 1 - STRANGE)
     spike = run.when(place.path, place.row, epochs=4)[-1].step
@@ -84,19 +104,22 @@ def make_run() -> int:
         run.skip_batches(100)
         sk.save_state("checkpoints", run)
     noise = np.random.default_rng(0).normal(0, 0.02, STEPS)
-    losses = [
-        {"step": step, "loss": 1.6 + 2.4 * math.exp(-step / 90) + float(noise[step]) + 1.4 * (step == spike)}
-        for step in range(STEPS)
-    ]
-    Path("train.jsonl").write_text("\n".join(map(json.dumps, losses)), encoding="utf-8")
+    for name, least, has_spike in (("train", 1.6, True), ("train-2", 1.75, False)):
+        losses = [
+            {"step": step, "loss": least + 2.4 * math.exp(-step / 90) + float(noise[step])}
+            for step in range(STEPS)
+        ]
+        losses[spike]["loss"] += 1.4 * has_spike
+        Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, losses)), encoding="utf-8")
+        noise = noise[::-1]
     return spike
 
 
-def loader() -> sk.Loader:
-    """Return the loader of the run."""
-    docs, code = sk.open("docs").shuffle(seed=1), sk.open("code").shuffle(seed=2)
+def loader(*, seed: int = 1) -> sk.Loader:
+    """Return the loader of a run."""
+    docs, code = sk.open("docs").shuffle(seed=seed), sk.open("code").shuffle(seed=seed + 1)
     mixed = sk.mix({"docs": docs, "code": code}, weights={"docs": 0.7, "code": 0.3}, seed=0)
-    return sk.Loader(mixed, global_batch_size=BATCH, rank=0, world_size=RANKS, prefetch=0)
+    return sk.Loader(mixed, global_batch_size=BATCH, rank=0, world_size=RANKS, epochs=6, prefetch=0)
 
 
 def paragraphs() -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.thrift import sample
+from tests.viewer.viewed import make_tokenizer
 
 import seekable as sk
 from seekable.viewer.opened import opened_of
@@ -135,7 +136,9 @@ NAMES = [
         f"d/hostile/row/{row}?view={view}"
         for row, view in sample(itertools.product((0, 1, 12, 13), ("file", "bytes")), of=2)
     ),
-    *(f"d/hostile/{page}" for page in ("", "rows", "rows?order=sample")),
+    *(f"d/hostile/{page}" for page in ("", "rows", "rows?order=sample", "stats")),
+    *(f"p/{page}" for page in ("run/step/0", "next/step/1?by=odd", "run/mixture?in=bytes&to=2")),
+    *("d/other/row/0", "compare?a=run&b=next&step=1"),
     f"d/hostile/value/{list(HOSTILE).index('long')}?at=long",
     "d/hostile/row/0?view=%3Cscript%3E",
     "d/hostile/rows?keys=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
@@ -152,7 +155,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     records = [*({key: value} for key, value in HOSTILE.items()), *CONVERSATIONS]
     lines = list(map(json.dumps, records))
     (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
-    server = Server(opened_of({"hostile": sk.open(folder)}), port=0)
+    make_tokenizer(folder)
+    data = sk.open(folder / "a.jsonl")
+    (folder / "b.jsonl").write_text("\n".join(lines) + "\n")
+    targets = {
+        "hostile": data,
+        "other": sk.open(folder / "b.jsonl"),
+        "run": sk.Loader(data.shuffle(seed=1), batch_size=8, prefetch=0),
+        "next": sk.Loader(data.shuffle(seed=2), batch_size=8, prefetch=0),
+    }
+    server = Server(opened_of(targets, tokenizer=str(folder / "tokenizer.json")), port=0)
     server.start()
     yield server
     server.close()

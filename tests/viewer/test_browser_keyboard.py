@@ -88,6 +88,12 @@ QUESTIONS = (
         ".record",
     ),
     Question("12 hear an utterance", ("g", "sounds 1", " "), "d/sounds/row/1", "audio"),
+    Question(
+        "12 a conversation as it is written",
+        ("g", "corpus 17", "m"),
+        "d/corpus/row/17?text=raw",
+        ".record dt:has-text('messages')",
+    ),
     Question("13 files by their bytes and health", ("g", "corpus", "4"), "d/corpus/files", "text=as indexed"),
     Question("14 duplicates", ("g", "corpus", "6"), "d/corpus/duplicates", "button:focus"),
     Question(
@@ -115,7 +121,7 @@ def do(page: Any, actions: tuple[str, ...]) -> None:
         else:
             before = page.url
             page.keyboard.press("Space" if action == " " else action)
-            if action in "r123456789o[]b/":
+            if action in "r123456789o[]bm/":
                 page.wait_for_url(lambda url, before=before: url != before)
             elif action == "g":
                 page.wait_for_function("document.activeElement.matches('input')")

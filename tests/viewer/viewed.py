@@ -102,7 +102,13 @@ def pipeline(folder: Path) -> sk.Dataset:
 
 
 def make_tokens(folder: Path) -> None:
-    """Write a tokenizer that has a token for each word, and the ids of the code."""
+    """Write a tokenizer, and the ids of the code."""
+    make_tokenizer(folder)
+    sk.tokenize(folder / "code", to=folder / "tokens", tokenizer=folder / "tokenizer.json")
+
+
+def make_tokenizer(folder: Path) -> None:
+    """Write a tokenizer that has a token for each word."""
     vocabulary = {word: number for number, word in enumerate(("?", *WORDS))}
     tokenizer = {
         "version": "1.0",
@@ -111,7 +117,6 @@ def make_tokens(folder: Path) -> None:
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "?"},
     }
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    sk.tokenize(folder / "code", to=folder / "tokens", tokenizer=folder / "tokenizer.json")
 
 
 def is_even(record: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ EPILOG = examples(
     "view corpus/                                  data: filter, sort, search, statistics",
     "view checkpoints/ --log train.jsonl           a run: its steps, mixture, states and losses",
     "view web=web/*.jsonl train=train:make_loader  several, with names",
+    "view a=run-1/ b=run-2/ --log a=a.jsonl --log b=b.jsonl   losses of two runs on one chart",
     "view corpus/ --open 'row 1,234,567'",
 )
 
