@@ -68,6 +68,12 @@ QUESTIONS = (
     Question(
         "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
     ),
+    Question(
+        "7 the rows with a value",
+        ("g", "corpus rows meta.lang == de"),
+        "d/corpus/rows?where=",
+        "text=100 rows meet the filter",
+    ),
     Question("9 where a text is", ("g", "corpus", "/", "committee"), "d/corpus/search?q=", "main mark"),
     Question(
         "10 two states",

@@ -58,7 +58,7 @@ def test_the_values_of_a_key(pages: TestClient, shown: Opened, of_many: TestClie
         each: langs.count(each) for each in set(langs)
     }
     page = of_many.get("/d/many/field?key=text").text
-    assert "without the key" in page
+    assert "without the field" in page
     rows = of_many.get("/d/many/field?key=text&as=json").json()["examples"]["missing"]
     assert rows
     assert all(row % 3 == 0 for row in rows)
@@ -78,7 +78,7 @@ def test_charts_of_a_key(pages: TestClient) -> None:
 
 
 def test_keys_that_are_not_there(pages: TestClient, of_many: TestClient) -> None:
-    assert "No record of the sample has this key" in pages.get("/d/corpus/field?key=absent").text
+    assert "No row of the sample has this field" in pages.get("/d/corpus/field?key=absent").text
     assert "none has no records" in of_many.get("/d/none/field?key=id").text
     assert pages.get("/d/corpus/field?key=a[").status_code == 400
 

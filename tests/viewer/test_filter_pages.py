@@ -70,6 +70,9 @@ def test_what_a_filter_does_not_find(pages: TestClient) -> None:
     assert answer.status_code == 400
     assert "&lt;script&gt;" in answer.text
     assert "write conditions as" in answer.text
+    assert 'id="where"' in answer.text
+    for form in ("json", "csv", "jsonl"):
+        assert pages.get(f"/d/corpus/rows?where=%3Cscript%3E&as={form}").status_code == 400
     assert pages.get("/d/corpus/rows?sort=(").status_code == 400
     assert pages.get("/d/corpus/rows?keys=a%5B").status_code == 400
     assert "There are 100 such rows" in pages.get("/d/corpus/rows?where=meta.lang=de&at=700").text
@@ -94,6 +97,16 @@ def test_each_bar_of_the_head_leads_to_as_many_rows_as_it_says(tmp_path: Path) -
     assert [(int(count)) for _, count in missing] == [10, 1, 1, 1, 1, 72]
     for address, count in missing:
         assert twin(pages, "d/a/" + html.unescape(address))["filter"]["found"] == int(count)
+
+
+def test_the_values_of_a_field_lead_to_its_rows(pages: TestClient) -> None:
+    page = pages.get("/d/corpus/field?key=meta.lang").text
+    found = [
+        html.unescape(each)
+        for each in re.findall(r'<a href="(rows\?where=meta[^"]*)">(?:en|de|fr)</a>', page)
+    ]
+    assert [twin(pages, f"d/corpus/{each}")["filter"]["found"] for each in found] == [100, 100, 100]
+    assert 'href="rows?sort=meta.score"' in pages.get("/d/corpus/field?key=meta.score").text
 
 
 def test_columns_are_chosen_by_links_and_stay_in_the_address(tmp_path: Path) -> None:

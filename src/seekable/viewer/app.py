@@ -238,6 +238,7 @@ class _Answers:
             "line": one_line,
             "file_name": file_name,
             "record": record_html,
+            "written": lambda value: json.dumps(value, ensure_ascii=False),
             "part": lambda text: quote(str(text), safe=""),
         }
         self._templates.filters.update(filters)

@@ -21,6 +21,7 @@ from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.key_statistics import EMPTY, MISSING, Statistics, field, statistics
 from seekable.viewer.facts.lengths import LengthHistogram, has_lengths, length_histogram
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
+from seekable.viewer.facts.row_conditions import subject_text
 from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, asked_job, result_of
@@ -201,6 +202,7 @@ def field_page(opened: Opened, asked: Asked) -> Page:
     charts = [name for name in _CHARTS[:2] if _histogram(found, name) is not None]
     charts = ["values"] if key.is_label else charts
     shown = {"found": found, "odd": odd, "charts": charts, "key": path_text(key.path)}
+    shown["subject"] = subject_text(key.path)
     document = {"name": asked.name, **found.document()}
     return Page("field", f"{asked.name}, {path_text(key.path)}", document, shown, table)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.errors import InvalidArgument
 from seekable.nodes.node import node_of
 from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_small
+from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.row_conditions import conditions_of, order_of
 from seekable.viewer.page import Page, Redirect, query_with
@@ -58,9 +60,25 @@ class TableHead:
 def rows(opened: Opened, asked: Asked) -> Page:
     """Return rows from a place on: all, those that meet conditions, sorted, or drawn at random.
 
+    A filter or an order that cannot be read is shown with the reason, and all rows below it.
+
     Raises:
-        InvalidArgument: a condition, an order or a key cannot be read.
+        InvalidArgument: a key or a number cannot be read.
     """
+    given = {name: asked.text(name) for name in ("where", "sort")}
+    try:
+        conditions_of(given["where"])
+        order_of(given["sort"] or "row")
+    except InvalidArgument as error:
+        if "as" in asked.query:
+            raise
+        page = _page(opened, replace(asked, query={**asked.query, "where": "", "sort": ""}))
+        document = {**page.document, **given, "error": json_safe(str(error)), "status": 400}
+        return replace(page, document=document, status=400)
+    return _page(opened, asked)
+
+
+def _page(opened: Opened, asked: Asked) -> Page:
     size = node_of(opened.dataset(asked.name)).size or 0
     count, at = asked.count("n", default=50, least=1, most=_MOST_ROWS), asked.count("at", default=0)
     order, seed = asked.choice("order", ("file", "sample")), asked.count("seed", default=0)
