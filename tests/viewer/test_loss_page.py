@@ -48,7 +48,9 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TestClient:
         ]
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
     logs = {name: read_loss_log(folder / f"{name}.jsonl") for name in ("a", "b")}
-    targets = {**loaders, "states": str(folder / "states")}
+    stream = sk.Loader(mixed.stream(lanes=2).filter(bool), batch_size=BATCH, prefetch=0)
+    stream.exclude([(str(data / "code" / "part-0.jsonl"), 3)], at=5)
+    targets = {**loaders, "stream": stream, "states": str(folder / "states")}
     return TestClient(make_app(opened_of(targets, logs=logs)), base_url="http://127.0.0.1")
 
 
@@ -94,6 +96,7 @@ def test_what_was_changed_in_a_run_is_on_its_pages_and_charts(runs: TestClient) 
     for chart in ("p/a/loss.svg", "p/a/mixture.svg?from=0&to=40"):
         assert ">1</text>" in runs.get(f"/{chart}").text
     assert words not in runs.get("/p/b/loss").text
+    assert "1 row of 1 file left out" in runs.get("/p/stream/").text
     assert twin(runs, "p/a/loss")["journal"][0]["at"] == 20
 
 

@@ -91,6 +91,7 @@ def _stream(name: str, found: OpenPipeline) -> Page:
         "world_size": None if loader is None else loader.world_size,
         "step": None if loader is None else loader.step,
         "nodes": json_safe(stream.explain()).splitlines(),
+        **({"journal": journal_facts(loader.journal)} if loader is not None and loader.journal else {}),
     }
     return Page("stream", name, document)
 
