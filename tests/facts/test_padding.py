@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable.loader.steerable import made_by
 from seekable.viewer.facts import padding as room
 from seekable.viewer.facts.lengths import index_unit, position_lengths
+from seekable.viewer.facts.named_sources import as_in_files, source_counts, source_names
 from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.pipelines import Batches, pipeline_of
 from seekable.viewer.facts.reading import ResultPace
 from seekable.viewer.facts.token_counts import record_measure
 
@@ -181,3 +184,27 @@ def test_what_has_no_lengths_says_so() -> None:
     with pytest.raises(sk.errors.InvalidArgument, match="no text and no list"):
         record_measure(5)
     assert record_measure({"ids": np.zeros(3)}).lengths([{"ids": np.zeros(3)}, {"n": 1}]).tolist() == [3, -1]
+
+
+def test_a_saved_run_with_a_journal_is_measured_as_it_is_delivered(tmp_path: Path) -> None:
+    for name in "ab":
+        texts = "".join(json.dumps({"text": name * (row % 13)}) + "\n" for row in range(40))
+        (tmp_path / f"{name}.jsonl").write_text(texts)
+    sources = {name: sk.open(tmp_path / f"{name}.jsonl").shuffle(seed=1) for name in "ab"}
+    mixed = sk.mix(sources, weights={"a": 3, "b": 1}, seed=0, stop="never")
+    loader = sk.Loader(mixed, batch_size=8, collate=list, prefetch=0)
+    loader.steer({"a": 0, "b": 1}, at=2)
+    loader.exclude([("b.jsonl", row) for row in range(10)], at=3, fill="hole")
+    loader.exclude([("b.jsonl", 20)], at=5)
+    sk.save_state(tmp_path / "states", loader)
+    saved = pipeline_of(
+        str(tmp_path / "states"), Batches({"batch_size": 8}), state=None, roots=[], index_dir=None
+    ).loader
+    batches = iter(loader)
+    delivered = [[len(record["text"]) for record in next(batches)] for _ in range(8)]
+    measure = record_measure({"text": ""})
+    *_, found = padding(saved, start=0, stop=8, measure=measure, source=as_in_files)
+    assert found.held.tolist() == [sum(batch) for batch in delivered]
+    assert found.padded.tolist() == [max(batch) * len(batch) for batch in delivered]
+    assert source_names(made_by(saved, 7)) == ("a", "b")
+    assert source_counts(made_by(saved, 7), np.array([16, 64])).sum(axis=1).tolist() == [16, 64]

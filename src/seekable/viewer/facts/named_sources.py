@@ -22,14 +22,16 @@ from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.lines.line_source import decoder_named
 from seekable.formats.shar.shar_source import DataSource
 from seekable.index.fileset import FileSet
-from seekable.nodes.bases import ElementwiseNode, PermutationNode, UnaryNode, leaves_of, with_leaves
+from seekable.nodes.bases import ElementwiseNode, PermutationNode, UnaryNode, leaves_of, replaced
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.graph import with_children
 from seekable.nodes.mix import Mix
-from seekable.nodes.node import OrderNode
+from seekable.nodes.node import LeafNode, OrderNode
 from seekable.nodes.slice import Slice
+from seekable.nodes.without import WithHoles
 from seekable.order.arrays import numbered
 from seekable.order.mixture import BLOCK, segments
 from seekable.packing.nodes.blend import MegatronBlend
@@ -145,7 +147,7 @@ def _named(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 def _only_child(node: Node) -> Node | None:
     """Return the child that each record, or each record of a list, comes from; None at a source."""
-    passes = isinstance(node, UnaryNode) and isinstance(node, OrderNode | ElementwiseNode | Batch)
+    passes = isinstance(node, UnaryNode) and isinstance(node, OrderNode | ElementwiseNode | Batch | WithHoles)
     return node.children[0] if passes else None
 
 
@@ -189,7 +191,7 @@ def _counts(node: Node, positions: Int64s) -> Int64s:  # noqa: PLR0911 - a case 
     if isinstance(node, PermutationNode):
         begun = positions // node.size * node.size
         return _counts(node.child, begun) + _between(node, begun, positions)
-    if isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
+    if isinstance(node, WithHoles) or (isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode)):
         return _counts(node.child, positions)
     return _counts_by_routing(node, positions)
 
@@ -373,8 +375,18 @@ def as_in_files(node: Node) -> Node:
         DataNotFound: the files of a source are not on this machine.
     """
     _check_found(node)
-    changed = with_leaves(node, lambda leaf: data_of(leaf) or leaf, past_records=True)
+    changed = replaced(node, _in_files, past_records=True)
     return node if changed is None else changed
+
+
+def _in_files(node: Node) -> Node | None:
+    """Return what stands in the place of a source, or of holes over it; None for other nodes."""
+    if isinstance(node, LeafNode):
+        return data_of(node) or node
+    if isinstance(node, WithHoles):
+        below = replaced(node.child, _in_files, past_records=True)
+        return None if below is None else with_children(node, {id(node.child): below})
+    return None
 
 
 def sources_in_files(node: Node) -> tuple[Node, ...]:
