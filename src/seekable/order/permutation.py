@@ -139,8 +139,10 @@ def _schedule_of_one(
     n: int, key: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[NDArray[np.uint64]]]:
     """Return the radices and the keys of the rounds as arrays of one element."""
-    a, b, *keys = np.array([*_schedule(n, key)[:2], *_schedule(n, key)[2]], dtype=np.uint64)[:, None]
-    return a, b, keys
+    a, b, keys = _schedule(n, key)
+    made = np.array([a, b, *keys], dtype=np.uint64)[:, None]
+    made.setflags(write=False)
+    return made[0], made[1], [*made[2:]]
 
 
 class _Direction(Value, frozen=True):
