@@ -6,15 +6,19 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from tests.stream.matrix import BUILDERS
-from tests.thrift import one_of_each, turns
+from tests.thrift import one_of_each, sample, turns
 
 import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
 from seekable.loader.lane_batches import LaneReader
 from seekable.loader.lane_deltas import LaneStates
+from seekable.nodes.rows_to_exclude import rows_left_out
+from seekable.state.journal import Exclude
 from seekable.stream.batch import Bucket
+from seekable.stream.from_dataset import FromDataset, stages_of
 from seekable.stream.mix import MixBounded
 from seekable.testing.same import same
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from tests.stream.matrix import Builder
 
     from seekable.loader.workers import WorkerType
+    from seekable.state.journal import Journal
 
 LANES, BATCH, SOME = 12, 24, 29
 CASES = [
@@ -60,11 +65,11 @@ IN_WORKERS = [
 ]
 
 
-def pulled(stream: sk.Stream, lanes: range, start: LaneStates | None = None, first: int = 0) -> list[Any]:
+def pulled(stream: sk.Stream, lanes: range, journal: Journal = ()) -> list[Any]:
     """Return what some lanes have for each batch, to their end."""
-    reader = LaneReader(stream, start or LaneStates.fresh(stream, lanes), pad=False)
+    reader = LaneReader(stream, LaneStates.fresh(stream, lanes), pad=False, journal=journal)
     parts = []
-    for begin in itertools.count(first, BATCH):
+    for begin in itertools.count(0, BATCH):
         parts.append(reader.read(begin, begin + BATCH))
         if parts[-1].over:
             return parts
@@ -102,7 +107,25 @@ def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
     stream = builder(SOME, LANES)
     if not stream.checkpointable:
         pytest.skip("it has no state")
-    alone = batches_of([pulled(stream, range(LANES))])
+    check_lanes_add_up(stream)
+
+
+@pytest.mark.parametrize("builder", sample(CASES, of=5))
+def test_lanes_that_leave_rows_out_add_up_on_other_ranks(builder: Builder) -> None:
+    stream = builder(SOME, LANES)
+    sources = [stage.dataset for stage in stages_of(stream.stage) if isinstance(stage, FromDataset)]
+    if not sources or not stream.checkpointable:
+        pytest.skip("it has no rows that can be left out, or no state")
+    rows = rows_left_out(sources[0], np.arange(0, sources[0].size or 0, 3))
+    journal = (Exclude(1, rows, position=BATCH),)
+    check_lanes_add_up(stream, journal)
+    plain, alone = (batches_of([pulled(stream, range(LANES), each)]) for each in ((), journal))
+    assert same(plain[:1], alone[:1])
+
+
+def check_lanes_add_up(stream: sk.Stream, journal: Journal = ()) -> None:
+    """Check that lanes deliver the same on other ranks in each step, from states that went through JSON."""
+    alone = batches_of([pulled(stream, range(LANES), journal)])
     lanes = LaneStates.fresh(stream, range(LANES))
     for step, world_size in enumerate([4, 6, 1, 3, 2] * 3):
         if step >= len(alone):
@@ -110,7 +133,8 @@ def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
         ranks = [range(rank, LANES, world_size) for rank in range(world_size)]
         shares = [lanes.copy_of(rank) for rank in ranks]
         parts = [
-            LaneReader(stream, share, pad=False).read(step * BATCH, (step + 1) * BATCH) for share in shares
+            LaneReader(stream, share, pad=False, journal=journal).read(step * BATCH, (step + 1) * BATCH)
+            for share in shares
         ]
         items = sorted((pair for part in parts for pair in part.items), key=lambda pair: pair[0])
         assert same(items, alone[step]), (step, world_size)
