@@ -132,8 +132,8 @@ class RowMethods(Face):
         are others: a kept record comes once or twice. Where ``k`` records are left out and fewer, ``K``, are
         kept, it comes between ``1 + k // K`` and ``1 + ceil(k / K)`` times. A replacement is a random read.
 
-        ``filter``, ``split``, ``sort``, ``sample``, ``flatten`` and ``pack`` may come before or after it, with
-        the same result. No record is read, unless keys are given.
+        ``filter``, ``split``, ``sort``, ``sample``, ``flatten`` and ``pack`` may come before or after it: the
+        result is the same. No record is read, unless keys are given.
 
         Args:
             what: Locations as of ``locate``, or ``(path, row)`` pairs, whose paths are absolute or as below
