@@ -277,6 +277,25 @@ def test_two_stores_of_one_name_are_not_mixed(name: str, bucket: Bucket, tmp_pat
     assert ds.locate(0).path.startswith(f"{bucket.url}/corpus/")
 
 
+def test_spans_beside_tokens_are_read_from_a_store(bucket: Bucket, tmp_path: Path) -> None:
+    texts = sk.from_sequence(
+        [{"text": "1 2 3 4", "spans": [[0, number % 4 + 1, number]]} for number in range(9)]
+    )
+    store = sk.formats.TokenStore(align={"spans": sk.formats.Spans(units="tokens")}, rows_per_file=4)
+    tk = sk.tokenize(texts, to=tmp_path / "tokens", tokenizer=_numbers, store=store, jobs=1)
+    bucket.upload({f"tokens/{key}": data for key, data in files_of(tmp_path / "tokens").items()})
+    storage = sk.Storage(options=bucket.options)
+    far = sk.open(f"{bucket.url}/tokens", index=sk.Index(folder=tmp_path / "indexes"), storage=storage)
+
+    assert same(list(far), list(tk))
+    packed = far.pack(5, seed=3, align=["spans"], method="best_fit")
+    assert same(list(packed), list(tk.pack(5, seed=3, align=["spans"], method="best_fit")))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split()]
+
+
 def test_the_world_is_closed() -> None:
     assert CASES.keys() >= {*NAMES}
     wanted = {f"{card.name}.{kind}" for card in CARDS if card.compressible for kind in COMPRESSED}

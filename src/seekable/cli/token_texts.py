@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._spans import is_spans
 from seekable.cli.output import write_document, write_line
 from seekable.errors import InvalidArgument
 from seekable.formats.tokens.tokenizing.engines import engine_of
@@ -16,7 +17,7 @@ from seekable.nodes.node import node_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS
 from seekable.viewer.facts.json_documents import in_words, place_as_json
-from seekable.viewer.facts.token_contents import engine_of_store, token_texts
+from seekable.viewer.facts.token_contents import engine_of_store, store_document_of, token_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,8 +76,40 @@ class TokenDecoder:
             for is_trained, run in itertools.groupby(texts, key=_is_trained)
         ]
 
+    def spans(self, ids: Sequence[int], record: Any, path: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the spans of a record by their names, each with its label and its text.
+
+        Args:
+            ids: the ids of the record.
+            record: the record.
+            path: the file that the ids lie in.
+
+        Raises:
+            InvalidArgument: no tokenizer is known; see `text`.
+        """
+        columns = record.items() if isinstance(record, dict) else ()
+        return {
+            name: [
+                {"start": start, "end": end, "label": label, "text": self.text(ids[start:end], path)}
+                for start, end, label in zip(*_named(spans, name, path), strict=True)
+            ]
+            for name, spans in columns
+            if isinstance(spans, np.ndarray) and is_spans(spans.dtype)
+        }
+
     def _engine(self, path: str) -> Engine:
         return self._named if self._named is not None else engine_of_store(os.path.dirname(path))
+
+
+def _named(spans: NDArray[Any], name: str, path: str) -> tuple[list[int], list[int], list[Any]]:
+    """Return the starts, the ends and the labels of spans, these by name where their store has names."""
+    document = store_document_of(os.path.dirname(path))
+    facts = None if document is None else document.spans.get(name)
+    labels = spans["label"].tolist()
+    if facts is not None and facts.labels:
+        # A sample may have documents of several stores, which name labels otherwise.
+        labels = [dict(enumerate(facts.labels)).get(label, label) for label in labels]
+    return spans["start"].tolist(), spans["end"].tolist(), labels
 
 
 def _is_trained(token: tuple[str, int]) -> bool:
@@ -88,7 +121,8 @@ def write_texts(
 ) -> None:
     """Print the texts of documents, each with a newline after it.
 
-    Of documents with a loss mask, what is trained on stands between ``[[`` and ``]]``.
+    Of documents with a loss mask, what is trained on stands between ``[[`` and ``]]``. Spans follow the text,
+    each in a line.
 
     Args:
         documents: records with token ids.
@@ -106,13 +140,17 @@ def write_texts(
         path = next((one.path for one in places_of(place)), "")
         mask = record.get(LOSS_MASK) if isinstance(record, dict) else None
         runs = None if mask is None else decoder.runs(ids, list(mask), path)
-        text = decoder.text(_unpadded(ids, record), path)
+        text, spans = decoder.text(_unpadded(ids, record), path), decoder.spans(ids, record, path)
         if as_json:
-            marked = {} if runs is None else {"runs": runs}
+            marked: dict[str, Any] = {} if runs is None else {"runs": runs}
+            marked |= {"spans": spans} if spans else {}
             location = place_as_json(place)
             write_document({"row": row, "location": location, "text": text, **marked, "record": {key: ids}})
         else:
             write_line(text if runs is None else _marked(runs))
+            for name, span in ((name, span) for name, some in spans.items() for span in some):
+                tokens = f"tokens {span['start']:,} to {span['end']:,}"
+                write_line(f"  {name}: {span['label']}, {tokens}: {span['text']!r}")
 
 
 def _marked(runs: Sequence[dict[str, Any]]) -> str:

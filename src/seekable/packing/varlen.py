@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from seekable._spans import is_spans
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ class Varlen:
             batch["positions"] = (np.arange(edges[-1]) - starts).astype(np.int32)
         for name, column in columns.items():
             if name not in batch and name not in _MADE_ANEW:
+                if _has_spans(column):
+                    batch[name] = _joined_spans(column, np.cumsum(lengths) - lengths)
+                    continue
                 batch[name] = _flat(column) if _is_aligned(column, lengths) else self.rest(list(column))
         return batch
 
@@ -122,6 +126,19 @@ def _is_aligned(column: Any, lengths: Int64s) -> bool:
         isinstance(value, np.ndarray | list) and np.ndim(value) > 0 and len(value) == length
         for value, length in zip(column, lengths.tolist(), strict=True)
     )
+
+
+def _has_spans(column: Any) -> bool:
+    return all(isinstance(value, np.ndarray) and is_spans(value.dtype) for value in column)
+
+
+def _joined_spans(column: Any, starts: Int64s) -> NDArray[Any]:
+    """Return the spans of all samples, counted from the first token of the batch."""
+    moved = np.concatenate(list(column))
+    shifts = np.repeat(starts, [len(value) for value in column])
+    moved["start"] += shifts
+    moved["end"] += shifts
+    return moved
 
 
 def _flat(column: Any) -> NDArray[Any]:

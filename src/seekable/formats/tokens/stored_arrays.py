@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._spans import SPAN, is_spans, type_of
 from seekable.errors import CorruptRecord
 from seekable.formats.tokens.words import TokenWords
 from seekable.index.fileset import combine
@@ -122,7 +123,7 @@ _TOKENS = "tokens"
 
 @final
 class StoredArray(NamedTuple):
-    """An array of the documents of a file, as it is stored."""
+    """An array of the documents of a file, as it is stored: with an element for each token, or of spans."""
 
     name: str
     dtype: np.dtype[Any]
@@ -154,7 +155,7 @@ def arrays_of(schema: TokenSchema, columns: Sequence[str] | None) -> tuple[Store
         found.append(StoredArray(name, np.dtype(dtype), 0, before, None, 0))
         before += found[-1].dtype.itemsize
     for number, aligned in enumerate(schema.aligned):
-        found.append(StoredArray(aligned.name, np.dtype(aligned.dtype), 0, 0, number, aligned.first))
+        found.append(StoredArray(aligned.name, type_of(aligned.dtype), 0, 0, number, aligned.first))
     if columns is None:
         return tuple(found)
     by_name = {array.name: array for array in found}
@@ -199,7 +200,8 @@ class TokenFiles:
     def even(self) -> dict[str, np.dtype[Any]] | None:
         """The type of each array that is read, if all documents of all files have one length; else None.
 
-        Of more than a million documents, only fixed samples count as such.
+        None too if spans are read, of which a document may have any number. Of more than a million documents,
+        only fixed samples count as such.
         """
         fixed = {schema.sample for schema in self.words.schemas}
         if len(fixed) != 1:
@@ -213,6 +215,8 @@ class TokenFiles:
         kinds: dict[str, list[np.dtype[Any]]] = {}
         for array in dict.fromkeys(array for arrays in self._arrays for array in arrays):
             kinds.setdefault(array.name, []).append(array.dtype.newbyteorder("="))
+        if any(is_spans(dtype) for of in kinds.values() for dtype in of):
+            return None
         alike = all({array.name for array in arrays} == kinds.keys() for arrays in self._arrays)
         recovers = any(errors is not None for errors in self._errors)
         return None if recovers or not alike else {name: np.result_type(*of) for name, of in kinds.items()}
@@ -256,6 +260,9 @@ class TokenFiles:
                 made[array.name] = _native(mapped.view, first + array.before * count, count, array)
                 continue
             beside = self.aligned.mapped(file, array.aligned)
+            if is_spans(array.dtype):
+                made[array.name] = self._spans(beside, file, row)
+                continue
             start = int(self.start_in_aligned(file, first, array))
             if start + count * array.dtype.itemsize <= beside.size:
                 made[array.name] = _native(beside.view, start, count, array)
@@ -264,6 +271,36 @@ class TokenFiles:
             if errors is None:
                 raise corrupt
             return errors(corrupt)
+        return made
+
+    def ends_of_spans(self, file: int, array: StoredArray) -> int:
+        """Return the byte of a file of spans from which on it says how many are before each document."""
+        schema = self.words.schema(file)
+        assert array.aligned is not None
+        name = schema.aligned[array.aligned].file
+        size = next(side.size for side in schema.beside if side.file == name)
+        return size - 8 * (int(self.files.records[file]) + 1)
+
+    def _spans(self, beside: MappedFile, file: int, row: int) -> Array:
+        """Return the spans of a document.
+
+        Raises:
+            CorruptRecord: the file does not say where they are.
+        """
+        ends = beside.size - 8 * (int(self.files.records[file]) + 1)
+        at = ends + 8 * row
+        first, last = np.frombuffer(beside.view[at : at + 16], "<u8").tolist()
+        if not first <= last <= ends // SPAN.itemsize:
+            message = (
+                f"the spans of this document are the spans {first:,} to {last:,} of the file, which has "
+                f"{ends // SPAN.itemsize:,}: write it again"
+            )
+            raise CorruptRecord(
+                beside.name, row, offset=at, length=16, preview=b"", cause=ValueError(message)
+            )
+        size = SPAN.itemsize
+        made: Array = np.frombuffer(beside.view[first * size : last * size], SPAN)
+        made.flags.writeable = False
         return made
 
     def start_in_aligned(self, file: Any, first: Any, array: StoredArray) -> Any:

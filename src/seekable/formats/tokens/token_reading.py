@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable._spans import is_spans
 from seekable.errors import SeekableError
 from seekable.formats.classify import card_of_file
 from seekable.formats.lines.csv import is_csv
@@ -226,6 +227,9 @@ class TokensPlan(SlicedPlan):
             files, firsts = self.files[some], self.firsts[some]
             for array in source.arrays(int(files[0])):
                 size, inside = array.dtype.itemsize, array.before * self.counts[some]
+                if is_spans(array.dtype):
+                    yield self._ranges_of_ends(array, files, self.rows[some])
+                    continue
                 if array.aligned is None:
                     of: DataFiles = source.files
                     stored = firsts + inside
@@ -234,6 +238,15 @@ class TokensPlan(SlicedPlan):
                     of = source.aligned.of(array.aligned)
                 begins = stored + starts[some] * size
                 yield FileRanges.of(of, files, begins, begins + counts[some] * size)
+
+    def _ranges_of_ends(self, array: StoredArray, files: Int64s, rows: Int64s) -> FileRanges:
+        """Return the ranges that say where the spans of documents are; these themselves are not known yet."""
+        source = self.reader.source
+        assert array.aligned is not None
+        present, which = np.unique(files, return_inverse=True)
+        ends = np.array([source.ends_of_spans(file, array) for file in present.tolist()], np.int64)
+        begins = ends[which] + 8 * (rows - self.reader.files.starts[files])
+        return FileRanges.of(source.aligned.of(array.aligned), files, begins, begins + 16)
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""
@@ -466,7 +479,7 @@ def token_axis(source: TokenFiles) -> TokenAxis | None:
         tokens[file] = (end - first) // np.dtype(words.schema(file).dtype).itemsize
         sizes = {side.file: side.size for side in words.schema(file).beside}
         for array in source.arrays(file):
-            if array.aligned is not None:
+            if array.aligned is not None and not is_spans(array.dtype):
                 name = words.schema(file).aligned[array.aligned].file
                 if source.start_in_aligned(file, end, array) > sizes[name]:
                     return None

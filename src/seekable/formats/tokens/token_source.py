@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -14,6 +15,7 @@ from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.tokens.stored_arrays import TokenFiles, arrays_of
 from seekable.formats.tokens.token_reading import TokensReader, token_axis
 from seekable.formats.tokens.token_recognition import TokenSurveyor
+from seekable.formats.tokens.token_store import document_of
 from seekable.formats.tokens.words import TokenWords
 from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.files.leaf import SlicedLeaf
@@ -97,6 +99,22 @@ class TokenSource(SlicedLeaf):
             for array in arrays_of(schema, self.columns):
                 types.setdefault(array.name, []).append(array.dtype.newbyteorder("="))
         return {name: np.result_type(*found) for name, found in types.items()}
+
+    @property
+    def trained(self) -> int | None:
+        """The number of tokens in the loss; None where the files are not of stores that count them."""
+        parts: dict[str, dict[str, int | None]] = {}
+        trained = 0
+        for file in range(len(self.files)):
+            folder, name = os.path.split(self.files.path(file))
+            if folder not in parts:
+                document = document_of(folder)
+                parts[folder] = {part.name: part.trained for part in document.parts} if document else {}
+            of_part = parts[folder].get(os.path.splitext(name)[0])
+            if of_part is None:
+                return None
+            trained += of_part
+        return trained if parts else None
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the columns, the forms of documents, and every file by name and digests."""

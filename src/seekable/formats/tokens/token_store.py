@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import xxhash
 
+from seekable._spans import SPAN, is_spans, type_name, type_of
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.formats.tokens.token_file import damage, opened_side
 from seekable.formats.tokens.words import AlignedFile, TokenSchema, token_survey
@@ -40,6 +41,7 @@ __all__ = [
     "VERSION",
     "PartFacts",
     "SourceFacts",
+    "SpanFacts",
     "StoreDocument",
     "TokenizerFacts",
     "decode_facts",
@@ -101,10 +103,13 @@ class PartFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The dtype of the ids, such as ``"<u2"``."""
 
     aligned: dict[str, str] = {}
-    """By name, the dtype of each array beside the tokens, such as ``"|u1"``."""
+    """By name, the dtype of each array beside the tokens, such as ``"|u1"``; ``"spans"`` for spans."""
 
     trained: int | None = None
     """The number of tokens whose element of "loss_mask" is not 0; None for a part without that array."""
+
+    spans: dict[str, tuple[int, int]] = {}
+    """By name, the number of spans, and of those that were left out because they have no token."""
 
     name: str = ""
     """The name of its files without their suffix, such as ``part-000000``; empty beside the part itself."""
@@ -130,6 +135,22 @@ class TokenizerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     compared: dict[str, Any] | None = None
     """The result of the comparison with another engine; None if none was required."""
+
+
+class SpanFacts(msgspec.Struct, frozen=True):
+    """The description of spans beside the tokens."""
+
+    units: str
+    """What the spans of records counted: "characters" or "tokens"."""
+
+    labels: list[str]
+    """The names of the labels 0, 1 and so on; none where records have integers."""
+
+    spans: int
+    """The number of spans."""
+
+    without_token: int
+    """The number of spans of records that were left out, because they have no token."""
 
 
 class SourceFacts(msgspec.Struct, frozen=True):
@@ -174,7 +195,7 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     """The column of the texts, or of the lists of ids."""
 
     aligned: dict[str, str]
-    """By name, the dtype of each array that has an element for each token."""
+    """By name, the dtype of each array that has an element for each token; "spans" for spans."""
 
     tokenizer: TokenizerFacts | None
     """The tokenizer; None where the records had ids."""
@@ -192,6 +213,9 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
 
     dropped: int = 0
     """The number of tokens after the last whole sample, which were left out."""
+
+    spans: dict[str, SpanFacts] = {}
+    """By name, the spans beside the tokens."""
 
 
 def encode_facts(facts: PartFacts) -> bytes:
@@ -361,7 +385,8 @@ class _Part:
                 message = f"a token store says itself where documents end: leave out {option}={given}"
                 raise InvalidArgument(message)
         lengths, digest = self._lengths(facts)
-        self._check_content(self._file.path, self._file.source.read, self._file.size, facts, "bin", dtype)
+        whole = facts.tokens * np.dtype(dtype).itemsize, f"{facts.tokens} tokens as {np.dtype(dtype).name}"
+        self._check_content(self._file.path, self._file.source.read, self._file.size, facts, "bin", whole)
         aligned = tuple(self._aligned(name, of_array, facts) for name, of_array in facts.aligned.items())
         bounds = np.zeros(len(lengths) + 1, np.uint64)
         np.cumsum(lengths * np.dtype(dtype).itemsize, out=bounds[1:].view(np.int64))
@@ -411,8 +436,14 @@ class _Part:
 
     def _aligned(self, name: str, dtype: str, facts: PartFacts) -> AlignedFile:
         """Return a file of an array beside the tokens, which is checked."""
+        kind = type_of(dtype)
+        if is_spans(kind):
+            count = facts.spans[name][0]
+            whole = count * SPAN.itemsize + 8 * (facts.documents + 1), f"{count} spans"
+        else:
+            whole = facts.tokens * kind.itemsize, f"{facts.tokens} tokens as {type_name(kind)}"
         with opened_side(self._file.sibling(f".{name}")) as side:
-            self._check_content(side.path, side.read, side.size, facts, name, dtype)
+            self._check_content(side.path, side.read, side.size, facts, name, whole)
             self._beside.append(side.entry(self._file.path))
             return AlignedFile(name, dtype, os.path.basename(side.path))
 
@@ -423,17 +454,25 @@ class _Part:
         size: int,
         facts: PartFacts,
         suffix: str,
-        dtype: str,
+        whole: tuple[int, str],
     ) -> None:
-        """Check the size and the ends of a file with one element for each token.
+        """Check the size and the ends of a file.
+
+        Args:
+            path: the file.
+            read: reads bytes of it, given the first one and how many.
+            size: the number of its bytes.
+            facts: the facts of its part.
+            suffix: its suffix.
+            whole: the number of bytes that it must have, and what these are, for the error.
 
         Raises:
             CorruptTokens: they are not as they were written.
         """
-        whole = facts.tokens * np.dtype(dtype).itemsize
-        if size != whole:
-            expected = f"{whole} bytes, of {facts.tokens} tokens as {np.dtype(dtype).name}"
-            _fail(path, min(size, whole), expected, f"{size} bytes")
+        expected_size, content = whole
+        if size != expected_size:
+            expected = f"{expected_size} bytes, of {content}"
+            _fail(path, min(size, expected_size), expected, f"{size} bytes")
         head = read(0, min(size, EDGE_BYTES))
         last = max(len(head), size - EDGE_BYTES)
         found = edges_digest(head, read(last, size - last) if last < size else b"")

@@ -25,9 +25,10 @@ from seekable.formats.tokens.tokenizing.encoding import (
     Tokenizing,
     ValuesOfParts,
 )
-from seekable.formats.tokens.tokenizing.engine import id_lists, token_dtype
+from seekable.formats.tokens.tokenizing.engine import LocatingEngine, id_lists, token_dtype
 from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.formats.tokens.tokenizing.parts import is_mask, marks_left_out
+from seekable.formats.tokens.tokenizing.span_columns import SpanColumn
 from seekable.writing.pipeline_code import origin_paths
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def tokenizing(
     made = _engine_given(tokenizer, how.engine, ids_are_given=given is not None)
     documents: DocumentTexts
     aligned: list[AlignedArray]
+    spans = _span_columns(how, made)
     if given is not None:
         for name in given:  # A function of the user may have returned any.
             check_array_name(name)
@@ -90,11 +92,30 @@ def tokenizing(
     else:
         generators, forager = how.generators, how.sample_size is not None
         aligned = [_of_parts(name, generators[name], forager=forager) for name in sorted(generators)]
-        documents = TextColumn(column) if parts is None and not generators else PartTexts(parts)
+        beside = tuple(each.name for each in spans)
+        documents = TextColumn(column, beside) if parts is None and not generators else PartTexts(parts)
     after, before = _end(made, eos, "eos"), _end(made, how.bos, "bos")
     made = made.keeping_as_text(tuple(number for number in (after, before) if number is not None))
     chosen = token_dtype(how.dtype, made, megatron=how.idx)
-    return _fitting(Tokenizing(made, documents, chosen, after, before, tuple(aligned)))
+    return _fitting(Tokenizing(made, documents, chosen, after, before, tuple(aligned), spans))
+
+
+def _span_columns(how: TokenStore, engine: Engine) -> tuple[SpanColumn, ...]:
+    """Return the columns of spans.
+
+    Raises:
+        InvalidArgument: they are in characters, and the tokenizer does not say which of these a token has.
+    """
+    spans = tuple(SpanColumn(name, how.spans[name]) for name in sorted(how.spans))
+    for column in spans:
+        if column.counts_characters and not isinstance(engine, LocatingEngine):
+            message = (
+                f"align[{column.name!r}] has spans of characters, and the engine {engine.name!r} does not "
+                f"say which characters a token has: take a tokenizer.json without engine=, or a "
+                f"tiktoken.Encoding; or give spans of tokens, sk.formats.Spans(units='tokens')"
+            )
+            raise InvalidArgument(message)
+    return spans
 
 
 def _fitting(made: Tokenizing) -> Tokenizing:
@@ -202,6 +223,12 @@ def _check_written(how: TokenStore, *, has_tokenizer: bool) -> None:
             f"give sk.tokenize generators, align={{'loss_mask': sk.LossMask()}}, or write a dataset of ids"
         )
         raise InvalidArgument(message)
+    if how.spans:
+        message = (
+            f"align= has spans beside texts (got {list(how.spans)}): that is sk.tokenize, which writes texts "
+            f"of a dataset"
+        )
+        raise InvalidArgument(message)
     if how.generators:
         message = (
             f"align= has generators, which make arrays of typed parts (got {list(how.generators)}): that is "
@@ -225,8 +252,8 @@ def tokens_of(
         WrongType: ``idx`` is neither True nor False.
         InvalidArgument: Megatron's index does not have the dtype, or an array cannot have its name.
     """
-    for array in made.aligned:
-        check_array_name(array.name)
+    for name, _ in made.arrays:
+        check_array_name(name)
     has_index = checked_flag("idx", idx)
     if has_index and asked.dtype is not None and asked.dtype not in INDEX_DTYPES:
         message = (

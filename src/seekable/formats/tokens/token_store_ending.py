@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import msgspec
 import numpy as np
 
+from seekable._spans import type_name
 from seekable.errors import InvalidArgument
 from seekable.formats.file_format import Ending
 from seekable.formats.tokens.token_store import (
@@ -24,6 +25,7 @@ from seekable.formats.tokens.token_store import (
     VERSION,
     PartFacts,
     SourceFacts,
+    SpanFacts,
     StoreDocument,
     TokenizerFacts,
     decode_facts,
@@ -122,11 +124,19 @@ def _described(
         eos=tokenizing.eos,
         bos=tokenizing.bos,
         column=getattr(tokenizing.documents, "column", None),
-        aligned={name: dtype.name for name, dtype in form.layout.aligned},
+        aligned={name: type_name(dtype) for name, dtype in form.layout.aligned},
         tokenizer=tokenizer,
         source=SourceFacts(origin.fingerprint, origin.records, list(origin.files)),
         parts=list(parts),
         trained=sum(counts) if counts and len(counts) == len(parts) else None,
+        spans={
+            column.name: SpanFacts(
+                column.how.units,
+                list(column.how.labels),
+                *(sum(part.spans[column.name][number] for part in parts) for number in (0, 1)),
+            )
+            for column in tokenizing.spans
+        },
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import xxhash
 
+from seekable._spans import is_spans, type_text
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.file_format import USUAL_ROWS, FileFormat, TracedRecords, UnwritableRecord
 from seekable.formats.tokens.families.indexed_dataset import MOST_INDEXED, index_bytes
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.file_format import Ending, Preview
     from seekable.formats.tokens.tokenizing.encoding import Taken, Tokenizing
+    from seekable.formats.tokens.tokenizing.span_columns import DocumentSpans
 
 __all__ = ["AskedTypes", "StoreLayout", "TokenStoreFormat"]
 
@@ -62,7 +64,7 @@ class StoreLayout:
     """The type of a token, little-endian."""
 
     aligned: tuple[tuple[str, np.dtype[Any]], ...]
-    """The name of each array beside the tokens, and the type of an element, little-endian."""
+    """The name of each array beside the tokens, and the type of an element, little-endian; spans are last."""
 
     idx: bool
     """True for Megatron's index beside the tokens of each part."""
@@ -89,6 +91,8 @@ class _TokenPart:
         self._layout = layout
         self._runs = _Runs()
         self._lengths = array("q")
+        self._counts = {name: array("Q") for name, dtype in layout.aligned if is_spans(dtype)}
+        self._lost = dict.fromkeys(self._counts, 0)
         self._documents = self._tokens = self._empty = self._trained = 0
         self._largest = -1
 
@@ -105,6 +109,9 @@ class _TokenPart:
         count = len(documents.lengths)
         self._sinks["bin"].write(documents.ids.astype(self._layout.dtype, copy=False))
         for name, dtype in self._layout.aligned:
+            if name in self._counts:
+                self._add_spans(name, documents.spans[name])
+                continue
             values = documents.aligned[name].astype(dtype, copy=False)
             self._sinks[name].write(values)
             if name == LOSS_MASK:
@@ -121,8 +128,19 @@ class _TokenPart:
         if len(documents.ids):
             self._largest = max(self._largest, int(documents.ids.max()))
 
+    def _add_spans(self, name: str, spans: DocumentSpans) -> None:
+        self._sinks[name].write(spans.values)
+        self._counts[name].frombytes(spans.counts.astype(np.uint64).tobytes())
+        self._lost[name] += spans.lost
+
     def end(self) -> None:
         """Write what describes all documents of the part."""
+        spans: dict[str, tuple[int, int]] = {}
+        for name, counts in self._counts.items():
+            ends = np.zeros(len(counts) + 1, "<u8")
+            np.cumsum(np.frombuffer(counts, np.uint64), out=ends[1:])
+            self._sinks[name].write(ends)
+            spans[name] = int(ends[-1]), self._lost[name]
         self._sinks["sources"].write(self._runs.end())
         if self._layout.idx:
             lengths = np.frombuffer(self._lengths, dtype=np.int64)
@@ -136,7 +154,8 @@ class _TokenPart:
             digests={suffix: sink.digest.hexdigest() for suffix, sink in self._sinks.items()},
             edges={suffix: self._sinks[suffix].edges for suffix in contents},
             dtype=self._layout.dtype.str,
-            aligned={name: dtype.str for name, dtype in self._layout.aligned},
+            aligned={name: type_text(dtype) for name, dtype in self._layout.aligned},
+            spans=spans,
             trained=self._trained if LOSS_MASK in self._sinks else None,
         )
         self._facts.write(encode_facts(facts))
@@ -396,8 +415,7 @@ class TokenStoreFormat(FileFormat):
     @property
     def layout(self) -> StoreLayout:
         """The arrays of the store and their types."""
-        aligned = tuple((array.name, array.dtype) for array in self.tokenizing.aligned)
-        return StoreLayout(self.tokenizing.dtype, aligned, self.idx)
+        return StoreLayout(self.tokenizing.dtype, self.tokenizing.arrays, self.idx)
 
     @property
     def way_out(self) -> str:

@@ -20,6 +20,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.tokenizing.engine import ENGINES, checked_token_dtype
 from seekable.formats.tokens.tokenizing.parts import AuxGenerator
+from seekable.formats.tokens.tokenizing.span_columns import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,8 +52,8 @@ class TokenStore:
             id. The column "parts" if left out and ``align`` has generators.
         align: the arrays beside the tokens, with one value for each. Of texts a dict of generators,
             ``{"loss_mask": sk.LossMask()}``; those of data-forager can be given, whose loss mask is turned
-            round: 1 = in the loss. Of ids the columns that have them, ``["loss_mask"]``, or a dict of their
-            dtypes.
+            round: 1 = in the loss. Or a dict of columns of spans, ``{"spans": sk.formats.Spans()}``. Of ids
+            the columns that have them, ``["loss_mask"]``, or a dict of their dtypes.
         dtype: the dtype of the ids. Of texts uint16 if no id is above 65,535, else uint32. Of ids the records
             decide: uint16 for arrays of that dtype, or where a dataset has at most 1,024 records, and no
             larger id; else uint32.
@@ -107,6 +108,28 @@ class TokenStore:
             for name in ("sample_size", "rows_per_file"):
                 if getattr(self, name) is not None:
                     checked_count(name, getattr(self, name), least=1)
+            self._check_spans()
+
+    def _check_spans(self) -> None:
+        """Check that documents with spans are texts of one part.
+
+        Raises:
+            InvalidArgument: they are something else.
+        """
+        if not self.spans:
+            return
+        name = next(iter(self.spans))
+        for other, is_given in (
+            ("parts=", self.parts is not None),
+            ("other arrays of align=", len(self.spans) < len(self.align)),
+            ("sample_size=", self.sample_size is not None),
+        ):
+            if is_given:
+                message = (
+                    f"align[{name!r}] has spans, which stand beside one text a document, and not with "
+                    f"{other}: leave out one"
+                )
+                raise InvalidArgument(message)
 
     @property
     def generators(self) -> dict[str, AuxGenerator]:
@@ -116,6 +139,13 @@ class TokenStore:
         return {name: made for name, made in self.align.items() if isinstance(made, AuxGenerator)}
 
     @property
+    def spans(self) -> dict[str, Spans]:
+        """The columns of spans beside texts, by name."""
+        if not isinstance(self.align, Mapping):
+            return {}
+        return {name: made for name, made in self.align.items() if isinstance(made, Spans)}
+
+    @property
     def columns(self) -> dict[str, np.dtype[Any] | None]:
         """The columns of arrays beside the tokens, each with the dtype that the user chose."""
         if not isinstance(self.align, Mapping):
@@ -123,7 +153,7 @@ class TokenStore:
         return {
             name: _checked_dtype(name, dtype)
             for name, dtype in self.align.items()
-            if not isinstance(dtype, AuxGenerator)
+            if not isinstance(dtype, AuxGenerator | Spans)
         }
 
 
@@ -158,7 +188,7 @@ def _check_align(align: object) -> None:
         check_array_name(name)
     if isinstance(align, Mapping):
         for name, made in align.items():
-            if not isinstance(made, AuxGenerator):
+            if not isinstance(made, AuxGenerator | Spans):
                 _checked_dtype(name, made)
     elif len(set(align)) < len(align):
         message = f"align names an array twice (got {list(align)})"

@@ -33,13 +33,17 @@ __all__ = ["AlignedFile", "SideFile", "TokenSchema", "TokenWords", "token_survey
 
 @dataclass(frozen=True, slots=True)
 class AlignedFile:
-    """A file with one element for each token of a data file, in the same order."""
+    """A file with one element for each token of a data file, in the same order; or with spans of tokens."""
 
     name: str
     """The name of the array in records."""
 
     dtype: str
-    """The type of an element, as ``"|u1"``, ``"|b1"`` or ``"<f4"``."""
+    """The type of an element, as ``"|u1"``, ``"|b1"`` or ``"<f4"``.
+
+    ``"spans"`` for spans of tokens: the file has those of all documents, then as uint64 how many there are
+    before each document, and in all.
+    """
 
     file: str
     """The name of the file, which lies in the folder of the data file."""

@@ -328,12 +328,20 @@ class SlicedAxis(ABC):
 
 
 class SlicedLeaf(RunsLeaf):
-    """A source whose records are dicts of flat arrays, such as token files; its plans are `SlicedPlan`s."""
+    """A source whose records are dicts of flat arrays, such as token files; its plans are `SlicedPlan`s.
+
+    Arrays of spans, whose type is `SPAN`, have an element for each span, and are not copied in slices.
+    """
 
     @property
     @abstractmethod
     def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The type of each array in records, in native byte order; it holds the values of all files."""
+
+    @property
+    @abstractmethod
+    def trained(self) -> int | None:
+        """The number of elements of all records that are in the loss; None where the files do not say it."""
 
     @abstractmethod
     def lengths_between(self, start: int, stop: int) -> Int64s:

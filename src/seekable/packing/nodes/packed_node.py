@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable._spans import is_spans
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.files.leaf import SlicedLeaf
@@ -19,7 +20,7 @@ from seekable.nodes.without import excluded
 from seekable.order.blocks import cut_long_blocks, default_blocks
 from seekable.packing.document_lengths import CountedDocuments, IndexedDocuments, has_documents
 from seekable.packing.nodes.left_out import LeftOutDocuments
-from seekable.packing.nodes.packed_plan import PackedReader, copy_records
+from seekable.packing.nodes.packed_plan import PackedReader, copy_records, spans_of_records
 from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, records_of
 from seekable.packing.nodes.sample_cut import SampleCut, usual_order
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS, SampleForm
@@ -114,7 +115,9 @@ class PackedNode(UnaryNode, RecordNode):
     def maker(self) -> SampleMaker:
         """The making of the samples."""
         columns, key = self.form.needed(self.only), self.form.key
-        read = frozenset(name if name != TOKENS else key or name for name in self.form.read_for(columns))
+        dtypes, names = self.documents.dtypes, self.form.read_for(columns)
+        spans = frozenset(name for name in names if is_spans(dtypes[name]))
+        read = frozenset(name if name != TOKENS else key or name for name in names if name not in spans)
         child = self.child if key is None else self.child.narrowed(read)
         # Columns of segments need the documents, and those of token files as they are stored do not.
         are_stored = bool(columns) and key == TOKENS and frozenset(columns) == read
@@ -130,6 +133,7 @@ class PackedNode(UnaryNode, RecordNode):
             is_sliced=self.rows is None,
             call=f"{self.kind}()",
             stride=self.cut.length,
+            beside=self.child.narrowed(spans) if spans else None,
             axis=child.axis if is_window and isinstance(child, SlicedLeaf) else None,
             mark=None if self.left_out is None else self.left_out.out_of,
         )
@@ -171,9 +175,15 @@ class PackedNode(UnaryNode, RecordNode):
         return f"{children[0]}.{self.call()}{without}"
 
     def remark(self) -> str:
-        """Return what the packing says of an epoch: its tail or padding, and what never moves."""
+        """Return what the packing says of an epoch: its tail or padding, and what never moves.
+
+        With a loss mask it says how many tokens of all documents are trained on, where their files know it.
+        """
         facts = self.packing.facts()
         texts = [f"{name.replace('_', ' ')} {_shown(fact)}" for name, fact in facts.items()]
+        if LOSS_MASK in self.form.align and isinstance(self.child, SlicedLeaf):
+            trained = self.child.trained
+            texts += [] if trained is None else [f"trained tokens {trained:,}"]
         if self.left_out is not None:
             texts.append(f"{self.left_out.rows.size:,} of {self.child.size or 0:,} documents are padding")
         return "; " + ", ".join(texts)
@@ -218,7 +228,10 @@ class PackedNode(UnaryNode, RecordNode):
         def copy(out: Mapping[str, Any]) -> None:
             copy_records(maker, pieces, out)
 
-        return records_of(maker.arrays(pieces, copy), 1)[0]
+        def beside() -> Sequence[Any]:
+            return spans_of_records(maker, pieces)
+
+        return records_of(maker.arrays(pieces, copy, beside), 1)[0]
 
     def first_of(self, position: int) -> tuple[Node, int] | None:
         """Return the child and the row of it that has the first piece of a sample; row 0 without a piece."""

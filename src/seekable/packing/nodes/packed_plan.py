@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Out = Mapping[str, NDArray[Any]]
 
-__all__ = ["PackedReader", "WindowPlan", "copy_records"]
+__all__ = ["PackedReader", "WindowPlan", "copy_records", "spans_of_records"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
@@ -54,6 +54,7 @@ class PackedReader(Reader):
         """
         self._makers = makers
         self._children = [CompiledGraph([maker.child]) for maker in makers]
+        self._beside = [CompiledGraph([maker.beside]) if maker.beside else None for maker in makers]
         # What the library keeps grows with the largest block that it had to map and was given back.
         np.empty(_KEPT_BYTES, np.uint8)
 
@@ -81,14 +82,15 @@ class PackedReader(Reader):
         pieces = maker.pieces(rows, epochs)
         stored = np.flatnonzero(pieces.documents >= 0)
         documents = pieces.documents[stored]
-        below = child.plan(_ONLY_ROOT, documents)
+        below, spans = child.plan(_ONLY_ROOT, documents), self._beside[number]
+        beside = None if spans is None else spans.plan(_ONLY_ROOT, documents)
         records = np.arange(documents.size)
         if documents.size and not isinstance(below, SlicedPlan):
             # Pieces of one document that follow one another are made of one record.
             first = np.concatenate([[True], documents[1:] != documents[:-1]])
             records = np.cumsum(first) - 1
             below = below if first.all() else child.plan(_ONLY_ROOT, documents[first])
-        return _PackedPlan(maker, pieces, stored, records, below)
+        return _PackedPlan(maker, pieces, stored, records, below, beside)
 
 
 @final
@@ -101,6 +103,8 @@ class _PackedPlan(Plan):
     records: Int64s
     """For each of these the index of its document in ``child``."""
     child: Plan
+    beside: Plan | None
+    """The plan of the spans of the document of each of these pieces; None if no spans are read."""
 
     def __len__(self) -> int:
         return self.pieces.samples
@@ -111,7 +115,8 @@ class _PackedPlan(Plan):
         records = self.records[first:last]
         low, high = (int(records[0]), int(records[-1]) + 1) if records.size else (0, 0)
         pieces, stored = self.pieces.slice(start, stop), self.stored[first:last] - edges[0]
-        return _PackedPlan(self.maker, pieces, stored, records - low, self.child.slice(low, high))
+        beside = None if self.beside is None else self.beside.slice(first, last)
+        return _PackedPlan(self.maker, pieces, stored, records - low, self.child.slice(low, high), beside)
 
     def left_out(self) -> NDArray[np.bool_] | None:
         if self.maker.mark is None:
@@ -120,7 +125,7 @@ class _PackedPlan(Plan):
         return gone if gone.any() else None
 
     def arrays(self) -> dict[str, Any] | None:
-        return self.maker.arrays(self.pieces, self._copy) if len(self) else None
+        return self.maker.arrays(self.pieces, self._copy, self._spans) if len(self) else None
 
     def read(self) -> list[Any]:
         made = self.arrays()
@@ -177,6 +182,11 @@ class _PackedPlan(Plan):
             _copy_sliced(self.child, pieces, stored, out)
         else:
             _copy_planned(self.maker, self.child, pieces, stored, self.records, out)
+
+    def _spans(self) -> Sequence[Any]:
+        """Return the spans of the document of each piece that has one, by name."""
+        assert self.beside is not None
+        return _checked_spans(self.maker, self.pieces.documents[self.stored], self.beside.read())
 
 
 @final
@@ -317,6 +327,28 @@ def copy_records(maker: SampleMaker, pieces: PlacedPieces, out: Out) -> None:
         records,
         out,
     )
+
+
+def spans_of_records(maker: SampleMaker, pieces: PlacedPieces) -> Sequence[Any]:
+    """Return the spans of the document of each piece that has one, by name; each document is read by itself.
+
+    Raises:
+        BadValue: a document is replaced, because it is corrupt.
+    """
+    assert maker.beside is not None
+    documents = pieces.documents[pieces.documents >= 0]
+    return _checked_spans(maker, documents, [maker.beside.record(row) for row in documents.tolist()])
+
+
+def _checked_spans(maker: SampleMaker, documents: Int64s, records: Sequence[Any]) -> Sequence[Any]:
+    for row, record in zip(documents.tolist(), records, strict=True):
+        if not isinstance(record, dict):
+            message = (
+                f"{describe_place(maker.child, row)}: {maker.call} needs the spans of this document, and the "
+                f"file is damaged there: write the store again, or leave the spans out of align="
+            )
+            raise BadValue(message)
+    return records
 
 
 def _copy(

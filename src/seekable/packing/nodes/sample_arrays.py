@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._spans import is_spans, spans_in_pieces
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.sample_form import LOSS_MASK, OF_SEGMENTS, TOKENS
 from seekable.packing.order.pieces import LEFT_OUT, LITERAL, Pieces
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
     Copy = Callable[[Mapping[str, Array]], None]
+    Beside = Callable[[], Sequence[Mapping[str, Array]]]
     Int32s = NDArray[np.int32]
 
 __all__ = ["PlacedPieces", "SampleMaker", "fitting", "placed", "records_of"]
@@ -226,6 +228,7 @@ def _sample_arrays(
     form: SampleForm,
     columns: Sequence[str],
     copy: Copy,
+    beside: Beside,
     dtypes: Mapping[str, np.dtype[Any]],
 ) -> dict[str, Any]:
     """Return some columns of samples.
@@ -235,11 +238,13 @@ def _sample_arrays(
         form: what the columns hold.
         columns: the names of the columns to make, in their order.
         copy: copies the tokens of documents into arrays of shape (samples, width), which it gets by name:
-            those of ``form.read_for(columns)``.
+            those of ``form.read_for(columns)``, but for spans.
+        beside: returns the spans of the document of each piece that has one, by name.
         dtypes: the type of each of these arrays.
 
     Returns:
-        For each column an array with a first axis of samples, or for ``"cu_seqlens"`` a list of arrays.
+        For each column an array with a first axis of samples, or for ``"cu_seqlens"`` and spans a list of
+        arrays.
     """
     out: dict[str, Any] = {}
     if any(name in OF_SEGMENTS for name in columns):
@@ -252,6 +257,10 @@ def _sample_arrays(
             "max_seqlen": segments.longest,
         }
         out |= {name: makers[name]() for name in columns if name in makers}
+    named = [name for name in columns if name in form.align and is_spans(dtypes[name])]
+    if named:
+        # With labels the last token is none of the tokens.
+        out |= _spans(pieces, named, beside(), pieces.width - (form.labels is not None))
     read = _read(pieces, form, columns, copy, dtypes)
     if form.labels is None:
         out |= read
@@ -312,6 +321,8 @@ def _read(
     is_full = bool((pieces.used == pieces.width).all()) and not (pieces.documents == LEFT_OUT).any()
     out: dict[str, Array] = {}
     for name in form.read_for(columns):
+        if is_spans(dtypes[name]):
+            continue
         out[name] = np.empty(shape, dtypes[name])
         if not is_full:
             out[name].fill(fitting("pad", form.pad, dtypes[name]) if name == TOKENS else 0)
@@ -323,6 +334,29 @@ def _read(
         where = pieces.sample_of[literal], pieces.at[literal]
         for name, array in out.items():
             array[where] = pieces.starts[literal] if name == TOKENS else 0
+    return out
+
+
+def _spans(
+    pieces: PlacedPieces, names: Sequence[str], beside: Sequence[Mapping[str, Array]], width: int
+) -> dict[str, list[Array]]:
+    """Return the spans of each sample, counted in its tokens.
+
+    Args:
+        pieces: the pieces of the samples.
+        names: the names of the spans.
+        beside: the spans of the document of each piece that has one.
+        width: the number of tokens of a sample.
+    """
+    stored = np.flatnonzero(pieces.documents >= 0)
+    at = pieces.at[stored]
+    counts = np.minimum(pieces.counts[stored], np.maximum(width - at, 0))
+    sample_of = pieces.sample_of[stored]
+    out = {}
+    for name in names:
+        found, of = spans_in_pieces([each[name] for each in beside], pieces.starts[stored], counts, at)
+        edges = np.searchsorted(sample_of[of], np.arange(1, pieces.samples))
+        out[name] = np.split(found, edges)
     return out
 
 
@@ -385,6 +419,9 @@ class SampleMaker:
     axis: SlicedAxis | None
     """The tokens of all documents end to end, where samples are windows of these; else None."""
 
+    beside: Node | None
+    """The documents with their spans alone; None where no samples have spans."""
+
     @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The type of the tokens, by the name ``"tokens"``, and of the aligned arrays."""
@@ -392,8 +429,8 @@ class SampleMaker:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The arrays of documents that are read: ``"tokens"``, and the names of aligned arrays."""
-        return self.form.read_for(self.columns)
+        """The arrays of documents that are copied: ``"tokens"``, and the names of aligned arrays."""
+        return tuple(name for name in self.form.read_for(self.columns) if not is_spans(self.dtypes[name]))
 
     def key_of(self, name: str) -> str | None:
         """Return the name that an array has in the records of the child; None for the record itself."""
@@ -411,6 +448,6 @@ class SampleMaker:
         found = placed(pieces, self.width)
         return found if self.mark is None else self.mark(found)
 
-    def arrays(self, pieces: PlacedPieces, copy: Copy) -> dict[str, Any]:
+    def arrays(self, pieces: PlacedPieces, copy: Copy, beside: Beside) -> dict[str, Any]:
         """Return the columns of one sample or more; see `_sample_arrays`."""
-        return _sample_arrays(pieces, self.form, self.columns, copy, self.dtypes)
+        return _sample_arrays(pieces, self.form, self.columns, copy, beside, self.dtypes)

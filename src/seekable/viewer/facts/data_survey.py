@@ -24,7 +24,9 @@ from seekable.index.digest import digest_number, digest_text, unread_content_dig
 from seekable.index.location import shown_path
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.node import node_of
+from seekable.packing.nodes.lists import NotAList, lists_of
 from seekable.packing.nodes.packed_node import PackedNode
+from seekable.packing.nodes.sample_form import LOSS_MASK
 from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
 from seekable.remote.fetching.fetcher import fetcher
 from seekable.remote.index.publishing import PublishedFolder
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from seekable.viewer.facts.lengths import LengthHistogram
 
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}
+
+_ROWS_AT_ONCE = 1 << 12
 
 _LENGTH = 2048
 """The tokens in a packed sample whose waste is computed, where nothing is given."""
@@ -299,7 +303,25 @@ def _packing_found(dataset: DataSource, length: int | None, key: str) -> dict[st
         raise InvalidArgument(f"--key {key} is the column of token ids to pack: say --length N too")
     packed = node_of(Dataset(dataset).pack(length, seed=0, key=key))
     assert isinstance(packed, PackedNode)
-    return packing_of(packed.documents.lengths, length)
+    trained = _trained_in(dataset)
+    counted = {} if trained is None else {"trained_tokens": trained}
+    return packing_of(packed.documents.lengths, length) | counted
+
+
+def _trained_in(dataset: DataSource) -> int | None:
+    """Return how many numbers of the lists "loss_mask" are not 0; None where records have no such lists."""
+    trained = 0
+    try:
+        for start in range(0, dataset.size, _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, dataset.size), dtype=np.int64)
+            (masks,) = lists_of(dataset.plan(rows), [LOSS_MASK])
+            for array, some in masks.by_array(np.arange(rows.size)):
+                begins = masks.starts[some]
+                before = np.concatenate([[0], np.cumsum(array != 0)])
+                trained += int((before[begins + masks.lengths[some]] - before[begins]).sum())
+    except NotAList:
+        return None
+    return trained
 
 
 def _field_found(part: FileSource | SampleSource) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._spans import type_name
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.formats.tokens.token_store import HIDDEN_DOCUMENT, document_of, read_document
 from seekable.formats.tokens.tokenizing.engines import engine_of
@@ -42,9 +43,9 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
         length: the tokens in a packed sample, whose waste is computed.
     """
     classes = merged(length_classes(chunk) for chunk in _chunks(source))
-    types = {name: dtype.name for name, dtype in source.dtypes.items()}
+    types = {name: type_name(dtype) for name, dtype in source.dtypes.items()}
     empty = int(classes.counts[classes.lengths == 0].sum())
-    trained = _trained(source)
+    trained = source.trained
     return {
         "documents": source.size,
         "empty_documents": empty,
@@ -52,6 +53,7 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
         **({} if trained is None else {"trained_tokens": trained}),
         "dtype": types.pop("tokens", None),
         "aligned": types,
+        **({"spans": spans} if (spans := _spans(source)) else {}),
         "store": _store(source),
         "document_tokens": _lengths(classes),
         "histogram": _histogram(classes),
@@ -87,16 +89,16 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
         yield source.lengths_between(first, min(first + _DOCUMENTS_AT_ONCE, source.size))
 
 
-def _trained(source: TokenSource) -> int | None:
-    """Return the number of tokens in the loss; None where the data is not of stores that count them."""
+def _spans(source: TokenSource) -> dict[str, Any]:
+    """Return what the stores of documents say of the spans beside these, by name."""
     folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
-    counts = []
-    for folder in folders:
-        document = document_of(folder)
-        if document is None or document.trained is None:
-            return None
-        counts.append(document.trained)
-    return sum(counts)
+    found: dict[str, Any] = {}
+    for document in filter(None, map(document_of, sorted(folders))):
+        for name, facts in document.spans.items():
+            known = found.setdefault(name, {"spans": 0, "without_token": 0, "labels": facts.labels})
+            known["spans"] += facts.spans
+            known["without_token"] += facts.without_token
+    return found
 
 
 def _store(source: TokenSource) -> dict[str, Any] | None:
@@ -205,6 +207,10 @@ def token_contents_in_words(found: dict[str, Any]) -> dict[str, str]:
     if "trained_tokens" in found:
         trained = found["trained_tokens"]
         facts["trained tokens"] = f"{trained:,} ({percent(trained, found['tokens'])} % of all)"
+    for name, spans in found.get("spans", {}).items():
+        out = f", and {spans['without_token']:,} that had no token" if spans["without_token"] else ""
+        labels = f" ({', '.join(spans['labels'])})" if spans["labels"] else ""
+        facts[f"spans in {name}"] = f"{spans['spans']:,}{labels}{out}"
     if found["store"] is not None:
         facts |= _store_in_words(found["store"])
     lengths = found["document_tokens"]
@@ -227,6 +233,9 @@ def packing_in_words(found: dict[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {}
     if "documents" in packing:
         facts["token ids"] = f"{tokens:,} in {in_words(packing['documents'], 'document')}"
+    if "trained_tokens" in packing:
+        trained = packing["trained_tokens"]
+        facts["trained tokens"] = f"{trained:,} ({percent(trained, tokens)} % of all)"
     facts[f"concat at {packing['length']:,}"] = (
         f"{in_words(concat['samples'], 'sample')}; {in_words(concat['tail'], 'token')} "
         f"({percent(concat['tail'], tokens)} %) in the tail; "

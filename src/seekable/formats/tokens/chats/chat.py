@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -22,7 +21,7 @@ from seekable.formats.tokens.chats.template_files import template_of
 from seekable.formats.tokens.chats.turn_masks import mask_of_spans, turn_mask
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument, default_dtype, fail_at_culprit
 from seekable.formats.tokens.tokenizing.engines import engine_of
-from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, without_threads
+from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, offsets_of, without_threads
 from seekable.state.canonical import fingerprint_of
 from seekable.state.functions import DescribedFunction, describe_function
 
@@ -321,16 +320,11 @@ class Chat(DescribedFunction):
                 )
         except Exception as error:  # noqa: BLE001 - the package raises whatever its Rust code does
             fail_at_culprit(encode, texts, error)
-        return [(np.array(each.ids, self._dtype), _offsets(each.offsets)) for each in found]
+        return [(np.array(each.ids, self._dtype), offsets_of(each.offsets)) for each in found]
 
     @property
     def _dtype(self) -> np.dtype[Any]:
         return np.dtype(default_dtype(self._engine.vocabulary, megatron=False))
-
-
-def _offsets(offsets: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    flat = np.fromiter(itertools.chain.from_iterable(offsets), np.int64, 2 * len(offsets))
-    return flat.reshape(-1, 2)
 
 
 @functools.lru_cache(maxsize=8)

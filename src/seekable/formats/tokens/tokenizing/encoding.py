@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.tokens.tokenizing.engine import UnfitDocument, flat_array
+from seekable._spans import SPAN
+from seekable.formats.tokens.tokenizing.engine import LocatingEngine, UnfitDocument, flat_array
 from seekable.formats.tokens.tokenizing.parts import is_mask, marks_left_out
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
+    from seekable.formats.tokens.tokenizing.span_columns import DocumentSpans, SpanColumn
 
 __all__ = [
     "LOSS_MASK",
@@ -81,9 +83,11 @@ class DocumentTexts(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TextColumn(DocumentTexts):
-    """The texts of one column; a record that is a string is a text itself."""
+    """The texts of one column, and spans beside them; a record that is a string is a text itself."""
 
     column: str
+    beside: tuple[str, ...] = ()
+    """The columns of spans."""
 
     @property
     def functions(self) -> tuple[()]:
@@ -99,7 +103,11 @@ class TextColumn(DocumentTexts):
         for index, text in enumerate(texts):
             if type(text) is not str:
                 _check_text(text, index, repr(self.column))
-        return Taken(texts)
+        values = {
+            name: [_column(record, name, index) for index, record in enumerate(records)]
+            for name in self.beside
+        }
+        return Taken(texts, values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +236,9 @@ class EncodedDocuments:
     empty: int
     """The number of documents without any id but EOS and BOS."""
 
+    spans: dict[str, DocumentSpans] = field(default_factory=dict)
+    """The spans beside the tokens by name, counted from BOS."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tokenizing:
@@ -248,6 +259,15 @@ class Tokenizing:
 
     aligned: tuple[AlignedArray, ...]
     """The arrays beside the tokens, in the order of their names."""
+
+    spans: tuple[SpanColumn, ...] = ()
+    """The spans beside the tokens, in the order of their names."""
+
+    @property
+    def arrays(self) -> tuple[tuple[str, np.dtype[Any]], ...]:
+        """The name and the type of all that is stored beside the tokens."""
+        aligned = tuple((array.name, array.dtype) for array in self.aligned)
+        return (*aligned, *((column.name, SPAN) for column in self.spans))
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
@@ -276,7 +296,7 @@ class Tokenizing:
                 raise UnfitDocument(start + error.index, error.why) from error.__cause__
 
     def _encoded(self, taken: Taken, documents: int) -> EncodedDocuments:
-        ids, lengths = self._ids(taken)
+        ids, lengths, places = self._ids(taken)
         of_documents = lengths if taken.counts is None else _sums(lengths, taken.counts)
         self._check(ids, of_documents)
         aligned = {
@@ -293,13 +313,27 @@ class Tokenizing:
             lengths=of_documents + ((self.bos is not None) + (self.eos is not None)),
             aligned=aligned,
             empty=documents - int(np.count_nonzero(of_documents)),
+            spans={
+                column.name: column.made(
+                    taken.values[column.name],
+                    taken.texts,
+                    lengths,
+                    places if column.counts_characters else None,
+                    shift=int(self.bos is not None),
+                )
+                for column in self.spans
+            },
         )
 
-    def _ids(self, taken: Taken) -> tuple[NDArray[np.integer[Any]], Int64s]:
+    def _ids(self, taken: Taken) -> tuple[NDArray[np.integer[Any]], Int64s, NDArray[np.int64] | None]:
+        """Return the ids of all texts, the number of each, and the characters of each, if spans need them."""
+        engine = self.engine
         if not taken.texts:
-            return np.empty(0, self.dtype), np.zeros(0, np.int64)
+            return np.empty(0, self.dtype), np.zeros(0, np.int64), None
         try:
-            return self.engine.encode(taken.texts)
+            if isinstance(engine, LocatingEngine) and any(each.counts_characters for each in self.spans):
+                return engine.encode_located(taken.texts)
+            return *engine.encode(taken.texts), None
         except UnfitDocument as error:
             raise UnfitDocument(taken.document_of(error.index), error.why) from error.__cause__
 

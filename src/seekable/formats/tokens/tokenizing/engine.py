@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Engine",
     "IdLists",
+    "LocatingEngine",
     "UnfitDocument",
     "checked_id",
     "default_dtype",
@@ -136,6 +137,27 @@ class Engine(ABC):
 
         Raises:
             InvalidArgument: the engines do not agree; the message shows the first text that differs.
+        """
+
+
+class LocatingEngine(Engine):
+    """A tokenizer that says which characters of a text a token has."""
+
+    @abstractmethod
+    def encode_located(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.integer[Any]], Int64s, NDArray[np.int64]]:
+        """Return the ids of texts as `encode` does, and where each token lies in its text.
+
+        Args:
+            texts: the texts, at least one.
+
+        Returns:
+            The ids of all texts, the number of ids of each, and for each id its first character and the one
+            after its last, of shape (ids, 2). Tokens that share a character each have all of it.
+
+        Raises:
+            UnfitDocument: one of the texts cannot be encoded.
         """
 
 

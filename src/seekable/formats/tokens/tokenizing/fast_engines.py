@@ -13,7 +13,13 @@ import xxhash
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.tokenizing.engine import Engine, UnfitDocument, checked_id, fail_at_culprit
+from seekable.formats.tokens.tokenizing.engine import (
+    Engine,
+    LocatingEngine,
+    UnfitDocument,
+    checked_id,
+    fail_at_culprit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, TokenizerKey
 else:
     gigatoken = optional("gigatoken", extra="gigatoken")
-    tiktoken = optional("tiktoken", extra="tiktoken")
     tiktoken = optional("tiktoken", extra="tiktoken")
 
 __all__ = [
@@ -45,7 +50,7 @@ _GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 
 
 @dataclass(frozen=True, slots=True)
-class Tiktoken(Engine):
+class Tiktoken(LocatingEngine):
     """An encoding of the package tiktoken, as an engine."""
 
     name: ClassVar[str] = "tiktoken"
@@ -70,6 +75,13 @@ class Tiktoken(Engine):
             fail_at_culprit(lambda text: encode(text, disallowed_special=()), texts, error)
         return np.concatenate(arrays), np.fromiter(map(len, arrays), np.int64, len(arrays))
 
+    def encode_located(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], Int64s, NDArray[np.int64]]:
+        """Return the ids of texts and their places; see `LocatingEngine.encode_located`."""
+        ids, lengths = self.encode(texts)
+        sizes = np.fromiter(map(len, self.encoding.decode_tokens_bytes(ids.tolist())), np.int64, len(ids))
+        parts = enumerate(zip(texts, np.split(sizes, np.cumsum(lengths)[:-1]), strict=True))
+        return ids, lengths, np.concatenate([_places(*pair, index) for index, pair in parts])
+
     def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
         """Return the text of ids, special tokens included; bytes that are no UTF-8 become U+FFFD."""
         return self.encoding.decode([int(number) for number in ids])
@@ -93,6 +105,30 @@ class Tiktoken(Engine):
 
     def compared(self, texts: Sequence[str]) -> None:
         """Return None: the encoding is what decides the ids."""
+
+
+def _places(text: str, sizes: Int64s, index: int) -> NDArray[np.int64]:
+    """Return the first character of each token and the one after its last, of shape (tokens, 2).
+
+    Args:
+        text: the text.
+        sizes: the number of bytes of each of its tokens.
+        index: the place of the text, for the error.
+
+    Raises:
+        UnfitDocument: the tokens do not have all bytes of the text.
+
+    Example:
+        >>> _places("aé", np.array([1, 1, 1]), 0).tolist()
+        [[0, 1], [1, 2], [1, 2]]
+    """
+    data = np.frombuffer(text.encode(), np.uint8)
+    if len(data) != sizes.sum():
+        why = f"its tokens have {sizes.sum()} of its {len(data)} bytes, so it cannot be told where they lie"
+        raise UnfitDocument(index, why)
+    character = np.cumsum((data & 0xC0) != 0x80) - 1  # noqa: PLR2004 - all bytes of a character but the first
+    ends = np.cumsum(sizes)
+    return np.stack([character[ends - sizes], character[ends - 1] + 1], axis=1)
 
 
 def tiktoken_engine(encoding: tiktoken.Encoding) -> Tiktoken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 from array import array
@@ -16,7 +17,7 @@ import xxhash
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.tokenizing.engine import Engine, checked_id, fail_at_culprit
+from seekable.formats.tokens.tokenizing.engine import LocatingEngine, checked_id, fail_at_culprit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 else:
     tokenizers = optional("tokenizers", extra="tokens")
 
-__all__ = ["HuggingFace", "TokenizerKey", "huggingface_engine", "without_threads"]
+__all__ = ["HuggingFace", "TokenizerKey", "huggingface_engine", "offsets_of", "without_threads"]
 
 
 @dataclass(frozen=True, slots=True)
-class HuggingFace(Engine):
+class HuggingFace(LocatingEngine):
     """A tokenizer of Hugging Face, carried as the text of its tokenizer.json."""
 
     name: ClassVar[str] = "hf"
@@ -66,6 +67,19 @@ class HuggingFace(Engine):
             lengths[place] = len(found)
             ids.fromlist(found)
         return np.frombuffer(ids, np.uint32) if ids else np.empty(0, np.uint32), lengths
+
+    def encode_located(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], Int64s, NDArray[np.int64]]:
+        """Return the ids of texts and their places; see `LocatingEngine.encode_located`."""
+        tokenizer = self._loaded()
+        try:
+            with without_threads():
+                encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        except Exception as error:  # noqa: BLE001 - the package raises whatever its Rust code does
+            fail_at_culprit(lambda text: tokenizer.encode(text, add_special_tokens=False), texts, error)
+        lengths = np.fromiter(map(len, encodings), np.int64, len(encodings))
+        ids = itertools.chain.from_iterable(encoding.ids for encoding in encodings)
+        offsets = np.concatenate([offsets_of(encoding.offsets) for encoding in encodings])
+        return np.fromiter(ids, np.uint32, int(lengths.sum())), lengths, offsets
 
     def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
         """Return the text of ids, special tokens included."""
@@ -104,6 +118,12 @@ class HuggingFace(Engine):
 
     def _loaded(self) -> tokenizers.Tokenizer:
         return _load(self.key)
+
+
+def offsets_of(pairs: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """Return the places of tokens, as the package has them, as an array of shape (tokens, 2)."""
+    flat = np.fromiter(itertools.chain.from_iterable(pairs), np.int64, 2 * len(pairs))
+    return flat.reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,8 @@ def _options(column: str, how: TokenStore, made: Tokenizing) -> dict[str, Any]:
         return {"chat": made.documents.chat.description}
     size = {} if how.sample_size is None else {"sample_size": how.sample_size}
     if isinstance(made.documents, TextColumn):
-        return {**size, "column": column}
+        spans = {each.name: each.described for each in made.spans}
+        return {**size, "column": column, **({"spans": spans} if spans else {})}
     generators = how.generators
     return {
         **size,
@@ -279,13 +280,13 @@ def _narrowed(node: Node, made: Tokenizing) -> Node:
     """
     documents = made.documents
     if isinstance(documents, TextColumn):
-        needed = documents.column
+        needed = [documents.column, *documents.beside]
     elif isinstance(documents, PartTexts) and documents.parts is None:
-        needed = "parts"
+        needed = ["parts"]
     else:
         return node
-    must_have(node, "tokenize()", [needed])
-    return node.narrowed(frozenset([needed]))
+    must_have(node, "tokenize()", needed)
+    return node.narrowed(frozenset(needed))
 
 
 def _rows_per_part(node: Node) -> int | None:
