@@ -48,6 +48,7 @@ SHARED = frozenset(
         "_log",
         "_optional",
         "_other_words",
+        "_spans",
         "_typing",
     }
 )
