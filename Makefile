@@ -28,7 +28,8 @@ duckdb := duckdb==2.0.0
 kaldi-native-io := kaldi_native_io==1.23.0
 wids := wids==0.1.11
 zephon := zephon==0.2.0
-PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io wids zephon
+trl := torch==2.13.0 transformers==5.24.0 trl==1.16.0
+PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io wids zephon trl
 # What the others' requirements exclude gets an environment of its own inside that one.
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
@@ -235,7 +236,7 @@ $(VENV)/.azurite: $(VENV)/.made
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip,remote,tokens,tiktoken,gigatoken]'
+	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip,remote,tokens,chat,tiktoken,gigatoken]'
 	@touch $@
 
 # A peer that cannot be installed is tried again the next time, and meanwhile the table names it.

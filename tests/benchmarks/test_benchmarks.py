@@ -201,13 +201,14 @@ def test_tokens_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> Non
 
 def test_whole_calls_of_tokenize_are_measured(tiny: data.Data) -> None:
     rows = list(tokenizing.rows(tiny))
-    assert [row.unit for row in rows] == ["MB/s"] * 4
+    assert [row.unit for row in rows] == ["MB/s"] * 5
     assert all(row.value > 0 for row in rows)
 
 
 def test_conversations_are_measured_or_what_is_absent_is_named(tiny: data.Data) -> None:
-    (row,) = chats.rows(tiny)
-    assert row.value > 0 or row.against.endswith("not installed")
+    *tokenized, packed = chats.rows(tiny)
+    assert all(row.value > 0 or row.against.endswith("not installed") for row in tokenized)
+    assert packed.ratio
 
 
 @pytest.mark.skipif(not remote_store.is_there(), reason=nginx.MISSING)

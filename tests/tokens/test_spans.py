@@ -327,6 +327,13 @@ def test_another_way_to_read_spans_is_another_store(tmp_path: Path) -> None:
         store_of(tmp_path, records, trained(), Spans(units="tokens"))
 
 
+def test_spans_have_a_type_in_the_schema(tmp_path: Path) -> None:
+    schema = some_store(tmp_path).schema
+    assert str(schema.field("spans").type) == "list<item: struct<start: int64, end: int64, label: int64>>"
+    with pytest.raises(sk.errors.BadValue, match="'odd' has values of no one type"):
+        _ = sk.from_sequence([{"odd": np.zeros((1, 1), [("a", "i4")])}]).schema
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     tk = some_store(tmp_path)
     part = next(iter(sorted(tmp_path.glob("*.spans"))))

@@ -355,8 +355,8 @@ _MOST_TOKENS = (1 << 32) - 1
 _SAMPLED = 8
 """One in so many records is measured: the batches of the engine are cut exactly, later."""
 
-_AT_ONCE, _CHARACTERS = 512, 1 << 20
-"""The records that are encoded together, fewer if they have as many characters."""
+_AT_ONCE = 512
+"""The most records that are encoded together, for each million characters that the engine takes together."""
 
 
 _SIZED = frozenset({str, bytes, list, np.ndarray})
@@ -490,7 +490,7 @@ class TokenStoreFormat(FileFormat):
     ) -> None:
         """Write the documents of one part, and what belongs to them beside."""
         part = _TokenPart(self.layout, [file, *beside])
-        for chunk in _gathered(chunks):
+        for chunk in _gathered(chunks, self.tokenizing.engine.together):
             if isinstance(chunk, TracedRecords):
                 at = 0
                 for some in self._encoded(chunk.records):
@@ -506,7 +506,7 @@ class TokenStoreFormat(FileFormat):
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write the documents of one lane to a piece, each after its length."""
-        for records in _gathered(chunks):
+        for records in _gathered(chunks, self.tokenizing.engine.together):
             for some in self._encoded(records):
                 write_encoded(file, self._split(some))
 
@@ -579,8 +579,14 @@ def _check_lengths(lengths: Int64s, most: int, before: int) -> None:
         raise UnfitDocument(before + place, why)
 
 
-def _gathered(chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield chunks of one kind as fewer ones, of up to 575 records or about 1 MB if no record is larger."""
+def _gathered(chunks: Iterator[Any], together: int) -> Iterator[Any]:
+    """Yield chunks of one kind as fewer ones.
+
+    Args:
+        chunks: lists of at most 64 records.
+        together: about the characters of a chunk, if no record is larger. It has at most 512 records for each
+            million of them, and the rest of the last list.
+    """
     held: list[Any] = []
     count = size = 0
     for chunk in chunks:
@@ -588,7 +594,7 @@ def _gathered(chunks: Iterator[Any]) -> Iterator[Any]:
         held.append(chunk)
         count += len(records)
         size += _SAMPLED * sum(map(_size, records[::_SAMPLED]))
-        if count >= _AT_ONCE or size >= _CHARACTERS:
+        if count >= _AT_ONCE * (together >> 20) or size >= together:
             yield _as_one(held)
             held, count, size = [], 0, 0
     if held:

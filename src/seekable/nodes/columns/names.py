@@ -238,8 +238,16 @@ def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, 
     return columns, count
 
 
+def _with_named_fields(value: Any) -> Any:
+    """Return an array with named fields, such as spans, as a list of dicts, which Arrow has a type for."""
+    names = value.dtype.names if isinstance(value, np.ndarray) and value.ndim == 1 else None
+    if names is None:
+        return value
+    return [dict(zip(names, each, strict=True)) for each in value.tolist()]
+
+
 def _field(name: str, values: Iterable[Any]) -> pa.Field[Any]:
-    there = [value for value in values if value is not None]
+    there = [_with_named_fields(value) for value in values if value is not None]
     try:
         return pa.field(name, pa.array(there).type)
     except UnicodeEncodeError as error:
@@ -248,7 +256,7 @@ def _field(name: str, values: Iterable[Any]) -> pa.Field[Any]:
             f"is no Unicode character and has no type in Arrow. Map it away, or drop the column, for a schema"
         )
         raise BadValue(message) from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         kinds = sorted({type(value).__name__ for value in there})
         message = (
             f"the column {name!r} has values of no one type ({', '.join(kinds)}): {error}. Cast it, "

@@ -212,8 +212,7 @@ def _shown(value: Any) -> str:
 
 
 _BATCH_DOCUMENTS = 1000
-_BATCH_CHARACTERS = 1 << 20
-"""A batch ends at whichever comes first. Larger ones are no faster, and hold their ids as Python objects."""
+"""The most documents of a batch, for each million characters that the engine takes together."""
 
 
 LOSS_MASK = "loss_mask"
@@ -283,13 +282,13 @@ class Tokenizing:
         return self._encoded(self.documents.take(records), len(records))
 
     def encoded(self, records: Sequence[Any]) -> Iterator[EncodedDocuments]:
-        """Yield the tokens of records in batches: at most 1,000 documents, about 1 MB of text.
+        """Yield the tokens of records in batches of as many characters as the engine takes together.
 
         Raises:
             UnfitDocument: a record cannot become tokens.
         """
         taken = self.documents.take(records)
-        for start, stop in _batches(taken, len(records)):
+        for start, stop in _batches(taken, len(records), self.engine.together):
             try:
                 yield self._encoded(_slice(taken, start, stop), stop - start)
             except UnfitDocument as error:
@@ -357,7 +356,7 @@ class Tokenizing:
         raise UnfitDocument(index, f"{why}{rule}{'' if low < 0 else ': give a larger dtype='}")
 
 
-def _batches(taken: Taken, documents: int) -> Iterator[tuple[int, int]]:
+def _batches(taken: Taken, documents: int, together: int) -> Iterator[tuple[int, int]]:
     """Yield the first document of each batch and the one after its last."""
     sizes = _sizes(taken.texts)
     if taken.counts is not None:
@@ -366,8 +365,8 @@ def _batches(taken: Taken, documents: int) -> Iterator[tuple[int, int]]:
     start = 0
     while start < documents:
         before = int(ends[start - 1]) if start else 0
-        fitting = int(np.searchsorted(ends, before + _BATCH_CHARACTERS, side="right"))
-        stop = min(max(fitting, start + 1), start + _BATCH_DOCUMENTS, documents)
+        fitting = int(np.searchsorted(ends, before + together, side="right"))
+        stop = min(max(fitting, start + 1), start + _BATCH_DOCUMENTS * (together >> 20), documents)
         yield start, stop
         start = stop
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
 
 __all__ = [
+    "ENGINES",
+    "FEW_TOGETHER",
+    "MANY_TOGETHER",
     "Engine",
     "IdLists",
     "LocatingEngine",
@@ -32,6 +35,10 @@ __all__ = [
     "token_dtype",
     "wrong_tokenizer",
 ]
+
+FEW_TOGETHER, MANY_TOGETHER = 1 << 20, 1 << 22
+"""About the characters that engines encode together. Fast ones lose time with each call; where ids are Python
+objects, more are no faster, and take more memory."""
 
 ENGINES = ("hf", "tiktoken", "gigatoken")
 """The names of engines that ``engine=`` accepts."""
@@ -71,6 +78,9 @@ class Engine(ABC):
     name: ClassVar[str]
     """The package that makes the ids: "hf", "tiktoken" or "gigatoken"; "function" for a function of the user,
     "ids" where the documents are lists of ids already."""
+
+    together: ClassVar[int]
+    """About the characters, or ids, that are encoded together."""
 
     vocabulary: int | None
     """The largest id that can occur, plus 1, added tokens included; None where that is not known."""
@@ -294,6 +304,7 @@ class IdLists(Engine):
     """Takes lists and arrays of ids as they are."""
 
     name: ClassVar[str] = "ids"
+    together: ClassVar[int] = FEW_TOGETHER
     tokenizer: Engine | None
     """The tokenizer that the ids are of, if the user gave it."""
 

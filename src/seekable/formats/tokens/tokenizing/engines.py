@@ -15,6 +15,7 @@ from seekable._arguments import checked_path
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import (
     ENGINES,
+    FEW_TOGETHER,
     Engine,
     UnfitDocument,
     checked_id,
@@ -172,6 +173,7 @@ class _TextFunction(Engine):
     """
 
     name: ClassVar[str] = "function"
+    together: ClassVar[int] = FEW_TOGETHER
     fn: Callable[..., Any]
     digest: str
     vocabulary: int | None

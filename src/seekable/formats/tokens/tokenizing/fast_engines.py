@@ -14,6 +14,8 @@ import xxhash
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import (
+    FEW_TOGETHER,
+    MANY_TOGETHER,
     Engine,
     LocatingEngine,
     UnfitDocument,
@@ -54,6 +56,7 @@ class Tiktoken(LocatingEngine):
     """An encoding of the package tiktoken, as an engine."""
 
     name: ClassVar[str] = "tiktoken"
+    together: ClassVar[int] = FEW_TOGETHER
     encoding: tiktoken.Encoding = field(compare=False)
     """The encoding. A registered one is pickled by its name, any other one as a whole."""
 
@@ -264,6 +267,7 @@ class Gigatoken(StandIn):
     """Encodes by gigatoken what a tokenizer of Hugging Face would encode, to the same ids."""
 
     name: ClassVar[str] = "gigatoken"
+    together: ClassVar[int] = MANY_TOGETHER
 
     @property
     def library(self) -> str:
@@ -314,6 +318,7 @@ class MergedRanks(StandIn):
     """Encodes by tiktoken what a byte-level tokenizer of Hugging Face would encode, to the same ids."""
 
     name: ClassVar[str] = "tiktoken"
+    together: ClassVar[int] = FEW_TOGETHER
 
     @property
     def library(self) -> str:

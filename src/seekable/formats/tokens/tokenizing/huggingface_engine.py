@@ -17,7 +17,12 @@ import xxhash
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.tokenizing.engine import LocatingEngine, checked_id, fail_at_culprit
+from seekable.formats.tokens.tokenizing.engine import (
+    FEW_TOGETHER,
+    LocatingEngine,
+    checked_id,
+    fail_at_culprit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +42,7 @@ class HuggingFace(LocatingEngine):
     """A tokenizer of Hugging Face, carried as the text of its tokenizer.json."""
 
     name: ClassVar[str] = "hf"
+    together: ClassVar[int] = FEW_TOGETHER
     json: str = field(repr=False)
     """The contents of tokenizer.json; they travel with the engine, so other machines need no file."""
 

@@ -13,7 +13,7 @@ import xxhash
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.tokenizing.engine import Engine, checked_id, fail_at_culprit
+from seekable.formats.tokens.tokenizing.engine import FEW_TOGETHER, Engine, checked_id, fail_at_culprit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,7 @@ class SentencePiece(Engine):
     """A model of SentencePiece, carried as the bytes of its file."""
 
     name: ClassVar[str] = "sentencepiece"
+    together: ClassVar[int] = FEW_TOGETHER
     model: bytes = field(repr=False, compare=False)
     digest: str
     vocabulary: int
