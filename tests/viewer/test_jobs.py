@@ -88,6 +88,7 @@ def test_a_job_ends_with_the_last_partial_result(jobs: Jobs, of: int) -> None:
         "seconds_left": None,
         "error": None,
         "again": None,
+        "page": None,
         "result": {"done": of, "of": of},
     }
 

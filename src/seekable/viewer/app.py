@@ -248,7 +248,8 @@ class _Answers:
 
         def answer(request: Request) -> Response:
             query, byte_range = dict(request.query_params), request.headers.get("range")
-            asked = Asked(dict(request.path_params), query, byte_range)
+            address = request.url.path.removeprefix("/") + query_with(query, {})
+            asked = Asked(dict(request.path_params), query, byte_range, address)
             try:
                 return self._response(route.page(self._opened, asked), request, asked)
             except StillOpening as waiting:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -46,6 +46,20 @@ class Partial(Protocol):
         """Return the fact as a JSON-safe dict."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobAddresses:
+    """The addresses of a job beside its own."""
+
+    again: str = ""
+    """Starts the same work again when it is asked for by POST; empty for none."""
+
+    page: str = ""
+    """Shows what it finds; empty for its own. ``{job}`` stands for its name."""
+
+
+_NO_ADDRESSES = JobAddresses()
+
+
 class ViewerJob:
     """One piece of work, made by ``Jobs.start``; any thread may read and stop it.
 
@@ -53,7 +67,7 @@ class ViewerJob:
         name: the last part of its address, unique in its ``Jobs``.
         kind: what the work is, for people: "search", "verify".
         key: what tells it from other work of the kind.
-        again: the address that starts the same work again when it is asked for by POST; empty for none.
+        at: its addresses.
         is_brief: True for what a page needs and soon has, which is not listed.
     """
 
@@ -64,15 +78,15 @@ class ViewerJob:
         key: Hashable,
         work: Generator[Partial],
         release: Callable[[ViewerJob], None],
-        again: str = "",
         *,
+        at: JobAddresses = _NO_ADDRESSES,
         is_brief: bool = False,
     ) -> None:
         self.name = name
         self.is_brief = is_brief
         self.kind = kind
         self.key = key
-        self.again = again
+        self.at = replace(at, page=at.page.replace("{job}", name))
         self._work = work
         self._release = release
         self._lock = threading.Lock()
@@ -151,7 +165,8 @@ class ViewerJob:
             "rate": rate,
             "seconds_left": (of - done) / rate if runs and rate else None,
             "error": None if error is None else f"{type(error).__name__}: {error}",
-            "again": self.again or None,
+            "again": self.at.again or None,
+            "page": self.at.page or None,
             "result": None if partial is None else partial.document(),
         }
 
@@ -213,7 +228,7 @@ class Jobs:
         key: Hashable,
         work: Generator[Partial],
         *,
-        again: str = "",
+        at: JobAddresses = _NO_ADDRESSES,
         anew: bool = True,
         at_once: bool = False,
     ) -> ViewerJob:
@@ -226,7 +241,7 @@ class Jobs:
             kind: what the work is, for people.
             key: what tells it from other work of the kind: all that its result depends on.
             work: a generator of partial results that is not begun yet.
-            again: the address that starts it again when it is asked for by POST.
+            at: the addresses that start it again and show it.
             anew: False to return a job that failed or was stopped as it is.
             at_once: True to begin beside those that run, for work that soon ends.
 
@@ -241,7 +256,8 @@ class Jobs:
             is_new = job is None or (anew and job.state in {"failed", "stopped"})
             if job is None or is_new:
                 self._count += 1
-                job = ViewerJob(str(self._count), kind, key, work, self._ended, again, is_brief=at_once)
+                name = str(self._count)
+                job = ViewerJob(name, kind, key, work, self._ended, at=at, is_brief=at_once)
                 self._jobs[job.name] = self._by_key[kind, key] = job
                 if at_once:
                     self._beside.add(job)

@@ -49,6 +49,9 @@ class Asked:
     byte_range: str | None = None
     """The header Range."""
 
+    address: str = ""
+    """The whole address below the root of the viewer."""
+
     @property
     def name(self) -> str:
         """The name of the dataset, the pipeline or the folder of states."""

@@ -24,7 +24,7 @@ from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.row_conditions import subject_text
 from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, asked_job, result_of
+from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, asked_job, result_of, started
 from seekable.viewer.pages.page_records import data_key, page_records
 from seekable.viewer.pages.row_table import table_of
 from seekable.viewer.render import one_line
@@ -161,9 +161,7 @@ def read_stats(opened: Opened, asked: Asked) -> Redirect:
     n, seed = _sample(opened, asked, most=_SIZES[-1])
     work = statistics(node_of(opened.dataset(asked.name)), n=n, seed=seed)
     key = (*data_key(opened, asked.name), n, seed)
-    again = f"d/{asked.name}/read-stats?n={n}&seed={seed}"
-    job = opened.jobs.start("statistics", key, work, again=again)
-    return Redirect(f"d/{asked.name}/stats?job={job.name}")
+    return started(opened, asked, "statistics", key, work, f"d/{asked.name}/stats?job={{job}}")
 
 
 def _sample(opened: Opened, asked: Asked, *, most: int) -> tuple[int, int]:
@@ -284,8 +282,8 @@ def lengths_chart(opened: Opened, asked: Asked) -> Svg:
 
 def count_lengths(opened: Opened, asked: Asked) -> Redirect:
     """Start to count the lengths of all records, and return where they are shown."""
-    job = opened.jobs.start("lengths", asked.name, length_histogram(node_of(opened.dataset(asked.name))))
-    return Redirect(f"d/{asked.name}/lengths?job={job.name}")
+    work = length_histogram(node_of(opened.dataset(asked.name)))
+    return started(opened, asked, "lengths", asked.name, work, f"d/{asked.name}/lengths?job={{job}}")
 
 
 def _lengths_of(opened: Opened, name: str) -> LengthHistogram | None:

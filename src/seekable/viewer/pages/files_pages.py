@@ -19,7 +19,7 @@ from seekable.viewer.facts.json_documents import json_safe, verification_documen
 from seekable.viewer.facts.reading import FROM_INDEX
 from seekable.viewer.jobs import hooked
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.job import asked_job, started
 from seekable.viewer.pages.page_records import page_records
 from seekable.viewer.pages.row_table import table_of
 
@@ -194,8 +194,8 @@ def verify(opened: Opened, asked: Asked) -> Redirect:
     )
     # A comparison that runs is not started twice. One that has ended is done anew, because files change.
     ended = sum(job.kind == "verify" and not job.is_live for job in opened.jobs.all())
-    job = opened.jobs.start("verify", (asked.name, depth, ended), work)
-    return Redirect(f"d/{asked.name}/health?job={job.name}")
+    key = (asked.name, depth, ended)
+    return started(opened, asked, "verify", key, work, f"d/{asked.name}/health?job={{job}}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import KeyNotFound
 from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.json_documents import json_safe
+from seekable.viewer.jobs import JobAddresses
 from seekable.viewer.opened import heads_of, open_soon
 from seekable.viewer.page import Page, Redirect
 
@@ -37,6 +38,22 @@ def stop(opened: Opened, asked: Asked) -> Redirect:
     found.stop()
     found.wait(1.0)
     return Redirect(asked.text("to") or f"job/{found.name}")
+
+
+def started(
+    opened: Opened, asked: Asked, kind: str, key: Hashable, work: Generator[Partial], page: str
+) -> Redirect:
+    """Start the job that an address asks for, and return where it is shown.
+
+    Args:
+        opened: what is open.
+        asked: the address, which starts it again too.
+        kind: what the work is, for people.
+        key: what tells it from other work of the kind.
+        work: the work, not begun yet.
+        page: the address that shows it, with ``{job}`` for the name of the job.
+    """
+    return Redirect(opened.jobs.start(kind, key, work, at=JobAddresses(asked.address, page)).at.page)
 
 
 def shown_of(found: ViewerJob) -> dict[str, Any]:
@@ -98,6 +115,9 @@ class PageWork:
     again: str = ""
     """The address that starts it again."""
 
+    page: str = ""
+    """The address that shows it."""
+
     at_once: bool = False
     """True if it soon ends, and so begins beside other jobs."""
 
@@ -125,7 +145,12 @@ def result_of(
     if small:
         return AskedJob(opened.results.last((work.kind, work.key), work.begin()))
     job = opened.jobs.start(
-        work.kind, work.key, work.begin(), again=work.again, anew=anew, at_once=work.at_once
+        work.kind,
+        work.key,
+        work.begin(),
+        at=JobAddresses(work.again, work.page),
+        anew=anew,
+        at_once=work.at_once,
     )
     job.wait(seconds)
     if job.state == "done":

@@ -141,6 +141,7 @@ def _filtered(opened: Opened, asked: Asked, *, anew: bool) -> AskedJob:
         (*data_key(opened, asked.name), *words),
         lambda: filtered_rows(node, conditions, order),
         again=f"d/{asked.name}/filter-again{query_with(asked.query, {})}",
+        page=f"d/{asked.name}/rows{query_with(asked.query, {})}",
     )
     return result_of(opened, work, small=is_small(node), anew=anew)
 

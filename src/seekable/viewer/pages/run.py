@@ -25,7 +25,7 @@ from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
-from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.job import asked_job, started
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -126,8 +126,9 @@ def padding_chart(opened: Opened, asked: Asked) -> Svg:
 def read_padding(opened: Opened, asked: Asked) -> Redirect:
     """Start to read the records of some steps, and return where their padding is shown."""
     start, stop = _window(opened, asked)
-    job = opened.jobs.start("padding", (asked.name, start, stop), _read(opened, asked.name, start, stop))
-    return Redirect(f"p/{asked.name}/padding?from={start}&to={stop}&job={job.name}")
+    work, key = _read(opened, asked.name, start, stop), (asked.name, start, stop)
+    page = f"p/{asked.name}/padding?from={start}&to={stop}&job={{job}}"
+    return started(opened, asked, "padding", key, work, page)
 
 
 def _window(opened: Opened, asked: Asked) -> tuple[int, int]:

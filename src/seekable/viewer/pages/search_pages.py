@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.reading import read_rows
 from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
 from seekable.viewer.page import Page, PageRows, Redirect, query_with
-from seekable.viewer.pages.job import PageWork, asked_job, result_of
+from seekable.viewer.pages.job import PageWork, asked_job, result_of, started
 from seekable.viewer.pages.page_records import data_key
 from seekable.viewer.pages.row import comings
 from seekable.viewer.pages.searched import query_of, searched_of
@@ -65,9 +64,8 @@ def search_everything(opened: Opened, asked: Asked) -> Redirect:
     """Start the search of all records, and return where it is shown."""
     what = searched_of(asked)
     work = search_all(node_of(opened.dataset(asked.name)), what)
-    again = f"d/{asked.name}/search-all?{query_of(what)}"
-    job = opened.jobs.start("search", (*data_key(opened, asked.name), what), work, again=again)
-    return Redirect(f"d/{asked.name}/search?job={job.name}")
+    key = (*data_key(opened, asked.name), what)
+    return started(opened, asked, "search", key, work, f"d/{asked.name}/search?job={{job}}")
 
 
 def search_again(opened: Opened, asked: Asked) -> Redirect:
@@ -85,6 +83,7 @@ def _of_sample(opened: Opened, asked: Asked, what: Searched, *, anew: bool) -> A
         (*data_key(opened, asked.name), what, n),
         lambda: search_sample(node, what, n=n),
         again=f"d/{asked.name}/search-again{query_with(asked.query, {})}",
+        page=f"d/{asked.name}/search{query_with(asked.query, {})}",
         at_once=True,
     )
     return result_of(opened, work, small=not what.regex and is_small(node), anew=anew)
@@ -151,6 +150,5 @@ def find_duplicates(opened: Opened, asked: Asked) -> Redirect:
     """
     key = asked.text("key")
     work = duplicates(node_of(opened.dataset(asked.name)), path=path_of(key) if key else ())
-    again = f"d/{asked.name}/find-duplicates?{urlencode({'key': key})}"
-    job = opened.jobs.start("duplicates", (*data_key(opened, asked.name), key), work, again=again)
-    return Redirect(f"d/{asked.name}/duplicates?job={job.name}")
+    keyed = (*data_key(opened, asked.name), key)
+    return started(opened, asked, "duplicates", keyed, work, f"d/{asked.name}/duplicates?job={{job}}")

@@ -30,7 +30,7 @@ from seekable.viewer.facts.reading import COMPUTED
 from seekable.viewer.facts.token_contents import token_texts
 from seekable.viewer.opened import position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
-from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.job import asked_job, started
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -399,8 +399,8 @@ def start_replay(opened: Opened, asked: Asked) -> Redirect:
     began, state = nearest_state(opened.states.values(), loader.dataset.fingerprint, step)
     batch, ranks = sizes_of(loader), loader.world_size
     work = replay(loader.dataset, batch=batch, world_size=ranks, step=step, began=began, state=state)
-    job = opened.jobs.start("replay", (asked.name, step, began), work)
-    return Redirect(f"p/{asked.name}/replay/{step}?job={job.name}")
+    key = (asked.name, step, began)
+    return started(opened, asked, "replay", key, work, f"p/{asked.name}/replay/{step}?job={{job}}")
 
 
 def _stream_loader(opened: Opened, name: str) -> Loader:

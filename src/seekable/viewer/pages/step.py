@@ -32,7 +32,7 @@ from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_counts import text_of
 from seekable.viewer.opened import after_end, coming_document, position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
-from seekable.viewer.pages.job import asked_job
+from seekable.viewer.pages.job import asked_job, started
 from seekable.viewer.pages.sequence import is_packed, packed_node_at
 
 if TYPE_CHECKING:
@@ -237,9 +237,8 @@ def search_around(opened: Opened, asked: Asked) -> Redirect:
     number = int(asked.path["step"])
     records = opened.pipeline(asked.name).loader.plan(step=number).records
     positions = np.array([record.position for record in records], dtype=np.int64)
-    key = (asked.name, number)
-    job = opened.jobs.start("same texts", key, _work(opened, asked.name, positions))
-    return Redirect(f"p/{asked.name}/step/{number}?by=odd&job={job.name}")
+    work, page = _work(opened, asked.name, positions), f"p/{asked.name}/step/{number}?by=odd&job={{job}}"
+    return started(opened, asked, "same texts", (asked.name, number), work, page)
 
 
 def _oddness_of(opened: Opened, name: str, positions: Int64s) -> Oddness:
