@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from tests.thrift import sample
@@ -102,6 +103,7 @@ OURS = {
     "DL",
     "DT",
     "IMG",
+    "MARK",
     "P",
     "SPAN",
     "SUMMARY",
@@ -142,6 +144,12 @@ NAMES = [
     f"d/hostile/value/{list(HOSTILE).index('long')}?at=long",
     "d/hostile/row/0?view=%3Cscript%3E",
     "d/hostile/rows?keys=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
+    "d/hostile/rows?where=%3Cscript%3E&sort=%3Cscript%3E",
+    "d/hostile/rows?where=script+is+not+missing&sort=-length(handlers)&keys=script,handlers,frame,style,numbers",
+    "d/hostile/rows?where=" + quote("frame contains " + json.dumps(HOSTILE["frame"])) + "&order=sample",
+    *(f"d/hostile/{page}?q=script%3E&key=" for page in ("search", "row/0", "row/1")),
+    "d/hostile/search?q=%3C.*%3E&regex=1",
+    "d/hostile/field?key=handlers",
     "go?to=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
     "d/%3Cscript%3E/",
     "no%3Cscript%3Ewindow.pwned%3D1%3C/script%3E",

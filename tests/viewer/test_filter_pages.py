@@ -82,6 +82,7 @@ def test_each_bar_of_the_head_leads_to_as_many_rows_as_it_says(tmp_path: Path) -
     values: list[Any] = [0, 1, 2.5, 2.5, -7, 10**20, None, float("nan")]
     lines = [
         {"n": value, "t": "x" * (at % 5) * 20, "l": ["a", 'q"<b>', "a"][at % 3], "one": 1, "b": at % 2 == 0}
+        | {"mixed": ["text", [1, 2, 3], {"k": at}, None, {}, at][at % 6]}
         for at, value in enumerate(values * 9)
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [*lines, {"id": 1}]))
@@ -94,7 +95,10 @@ def test_each_bar_of_the_head_leads_to_as_many_rows_as_it_says(tmp_path: Path) -
         found = twin(pages, "d/a/" + html.unescape(address))
         assert found["filter"]["found"] == count, (address, words)
     missing = re.findall(r'<a href="(rows\?where=[^"]*)">([\d,]+) without</a>', page)
-    assert [(int(count)) for _, count in missing] == [10, 1, 1, 1, 1, 72]
+    assert {html.unescape(address).partition("=")[2]: int(count) for address, count in missing} == {
+        **{f"{key}+is+missing": 1 for key in ("t", "l", "one", "b")},
+        **{"n+is+missing": 10, "id+is+missing": 72, "mixed+is+missing": 13, "mixed.k+is+missing": 61},
+    }
     for address, count in missing:
         assert twin(pages, "d/a/" + html.unescape(address))["filter"]["found"] == int(count)
 

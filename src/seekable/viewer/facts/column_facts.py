@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import CorruptRecord
 from seekable.nodes.graph import HOLE
+from seekable.viewer.facts.histogram import lengths_in_bins
 from seekable.viewer.facts.key_paths import path_text
 from seekable.viewer.facts.key_statistics import KeyTally, surveyed
 from seekable.viewer.facts.reading import from_sample
+from seekable.viewer.facts.row_conditions import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -134,7 +139,9 @@ class _ColumnSurvey:
     def __init__(self) -> None:
         self.done = self._whole = 0
         self._tallies: dict[tuple[str, ...], KeyTally] = {}
-        self._nulls: dict[tuple[str, ...], int] = {}
+        self._there: Counter[tuple[str, ...]] = Counter()
+        """The records with a value that is not null, also where that is a dict."""
+        self._lengths: dict[tuple[str, ...], list[int]] = {}
         self._left_out: set[tuple[str, ...]] = set()
 
     def add(self, _: Sequence[int], records: Sequence[Any]) -> None:
@@ -144,17 +151,22 @@ class _ColumnSurvey:
             if record is HOLE or isinstance(record, CorruptRecord):
                 continue
             self._whole += 1
-            for path, value in top_paths(record) if type(record) is dict else [((), record)]:
-                if value is None:
-                    self._nulls[path] = self._nulls.get(path, 0) + 1
+            is_dict = type(record) is dict
+            for path, value in top_paths(record) if is_dict else [((), record)]:
                 values.setdefault(path, []).append(value)
+                self._there[path] += value is not None
+            if is_dict:
+                self._there.update(
+                    (str(key),) for key, value in record.items() if type(value) is dict and value
+                )
         for path, some in values.items():
             if path not in self._tallies and len(self._tallies) >= _MOST_COLUMNS:
                 if len(self._left_out) < 100 * _MOST_COLUMNS:
                     self._left_out.add(path)
-                self._nulls.pop(path, None)
                 continue
             self._tallies.setdefault(path, KeyTally(path)).add(some)
+            lengths = [length for value in some if (length := length_of(value)) is not None]
+            self._lengths.setdefault(path, []).extend(lengths)
 
     def facts(self, *, of: int, size: int, seed: int) -> Columns:
         # Sorting is stable: keys that as many records have stay in the order in which they were seen.
@@ -164,24 +176,28 @@ class _ColumnSurvey:
 
     def _column(self, tally: KeyTally) -> ColumnFacts:
         facts = tally.facts(max(self._whole, tally.count), exact=True, top=51)
-        lengths, numbers = tally.histograms()
-        label = facts.is_label
+        path = tuple(map(str, tally.path))
+        lengths = lengths_in_bins(np.array(self._lengths[path], np.int64))
+        numbers, label = tally.histograms()[1], facts.is_label
         return ColumnFacts(
             tally.path,
             tally.count,
-            self._whole - tally.count + self._nulls.get(tuple(map(str, tally.path)), 0),
+            self._whole - self._there[path],
             facts.top if label else (),
             () if label or numbers is None else bars(numbers),
             () if label or lengths is None or numbers is not None else bars(lengths),
-            _range(facts),
+            _range(facts, self._lengths[path]),
         )
 
 
-def _range(facts: KeyFacts) -> str:
+def _range(facts: KeyFacts, lengths: Sequence[int]) -> str:
     if facts.numbers is not None:
         least, most, unit = facts.numbers.least, facts.numbers.most, ""
     elif facts.lengths is not None:
-        least, most, unit = facts.lengths.shortest, facts.lengths.longest, f" {facts.lengths.unit}"
+        least, most = min(lengths), max(lengths)
+        # Those of texts and of lists are not of one unit.
+        one = len([name for name, _ in facts.types if name != "null"]) == 1
+        unit = f" {facts.lengths.unit}" if one else " long"
     else:
         return ""
     ends = [shown_number(least), shown_number(most)]

@@ -119,13 +119,13 @@ class RowOrder:
 
 
 def length_of(value: Any) -> int | None:
-    """Return the characters of a text, the bytes, or the elements of a value; None if it has no length.
+    """Return the characters of a text, the bytes, or the elements of a list; None for other values.
 
     Example:
         >>> length_of("abc"), length_of([1, 2]), length_of(5)
         (3, 2, None)
     """
-    if isinstance(value, str | bytes | list | tuple | dict):
+    if isinstance(value, str | bytes | list | tuple):
         return len(value)
     return (value.shape[0] if value.ndim else 1) if isinstance(value, np.ndarray) else None
 
