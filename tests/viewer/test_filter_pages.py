@@ -97,7 +97,10 @@ def test_each_bar_of_the_head_leads_to_as_many_rows_as_it_says(tmp_path: Path) -
     missing = re.findall(r'<a href="(rows\?where=[^"]*)">([\d,]+) without</a>', page)
     assert {html.unescape(address).partition("=")[2]: int(count) for address, count in missing} == {
         **{f"{key}+is+missing": 1 for key in ("t", "l", "one", "b")},
-        **{"n+is+missing": 10, "id+is+missing": 72, "mixed+is+missing": 13, "mixed.k+is+missing": 61},
+        "n+is+missing": 10,
+        "id+is+missing": 72,
+        "mixed+is+missing": 13,
+        "mixed.k+is+missing": 61,
     }
     for address, count in missing:
         assert twin(pages, "d/a/" + html.unescape(address))["filter"]["found"] == int(count)
