@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def test_a_bar_and_a_name_of_a_column_filter_and_sort(page: Any, viewer: Server) -> None:
     page.goto(viewer.url + "d/corpus/rows")
+    assert page.viewport_size["width"] == 1280
+    assert page.locator("header").bounding_box()["height"] < 60, "the head is one line"
     page.click(".bars a:has-text('fr')")
     page.wait_for_selector("text=100 rows meet the filter")
     page.click("thead a:text-is('meta.score')")
