@@ -183,6 +183,25 @@ def fields(data: Data, count: int) -> str:
     return path
 
 
+def numbers(data: Data) -> tuple[str, str]:
+    """Return a file of JSON lines and one of CSV: an id, three numbers, a flag, and a text with a quote."""
+    paths = [os.path.join(data.folder, "numbers", name) for name in ("numbers.jsonl", "numbers.csv")]
+    if not all(map(os.path.exists, paths)):
+        random = np.random.default_rng(5)
+        floats = random.random((data.sizes.converted, 2)).tolist()
+        counts = random.integers(0, 1 << 40, data.sizes.converted).tolist()
+        rows = [
+            {"id": i, "x": x, "y": y, "n": n, "even": i % 2 == 0, "text": f'the "row", {i}'}
+            for i, ((x, y), n) in enumerate(zip(floats, counts, strict=True))
+        ]
+        placed(paths[0], (json.dumps(row).encode() + b"\n" for row in rows))
+        lines = (
+            ",".join([*map(str, list(row.values())[:-1]), f'"the ""row"", {row["id"]}"']) for row in rows
+        )
+        placed(paths[1], (line.encode() + b"\n" for line in itertools.chain([",".join(rows[0])], lines)))
+    return paths[0], paths[1]
+
+
 def parquet_copies(data: Data) -> dict[str, str]:
     """Return Parquet files of the records, with two columns of numbers and one of few words beside."""
     kinds = {

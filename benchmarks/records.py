@@ -12,7 +12,7 @@ from benchmarks.measure import Contestant, Race, Row, Target, missing, race, rel
 import seekable as sk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from benchmarks.data import Data
@@ -47,6 +47,7 @@ def rows(data: Data) -> Iterator[Row]:
     else:
         yield missing(name, _microseconds(times, "single"), "us", target, peer=competitors.LHOTSE)
     yield from _one_field(data)
+    yield from _columns(data)
 
 
 def _one_field(data: Data) -> Iterator[Row]:
@@ -65,6 +66,32 @@ def _one_field(data: Data) -> Iterator[Row]:
     yield _row(
         "one of 20 fields, select_columns", times, "column", target, over="whole", against="all fields"
     )
+
+
+def _columns(data: Data) -> Iterator[Row]:
+    """Measure shuffled batches of columns against those that are collated of dicts."""
+    lines, table = benchmark_data.numbers(data)
+    files = {
+        "JSON lines of six values": (lines, ("numpy", 1.5), ("arrow", 1.2)),
+        "JSON lines of 20 texts": (benchmark_data.fields(data, 20), ("numpy", 1.1), ("arrow", 0.8)),
+        "CSV of six values": (table, ("numpy", 1.2), ("arrow", 1.5)),
+    }
+    for what, (path, *forms) in files.items():
+        count = min(_MOST, len(sk.open(path)))
+        jobs = {form: _epoch_of(sk.open(path, decode=form), count) for form, _ in forms}
+        jobs["dicts"] = _epoch_of(sk.open(path), count)
+        contestants = {name: Contestant(job, count=count) for name, job in jobs.items()}
+        times = race(contestants, rounds=data.sizes.rounds)
+        for form, bound in forms:
+            target = Target("at least", bound)
+            name = f"{what}, batches of columns, {form}"
+            yield _row(name, times, form, target, over="dicts", against="dicts, collated")
+
+
+def _epoch_of(ds: sk.Dataset, count: int) -> Callable[[], object]:
+    """Return a function that reads some records, shuffled, through a loader."""
+    taken = ds.shuffle(seed=1).take(count)
+    return lambda: [None for _ in sk.Loader(taken, batch_size=BATCH, prefetch=0)]
 
 
 def spans_of(ds: sk.Dataset, positions: np.ndarray[Any, np.dtype[np.int64]]) -> list[Span]:

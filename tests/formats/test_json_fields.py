@@ -95,6 +95,8 @@ def test_some_fields_are_those_of_the_whole_record(lines: list[bytes], fields: s
             assert found is ValueError
         else:
             assert repr(kept(decoded(lean, line), fields)) == repr(kept(decoded(whole, line), fields))
+    if lean.many is not None and (together := outcome(lean.many, lines)) is not ValueError:
+        assert together == repr([decoded(lean, line) for line in lines])
 
 
 def decoded(decoder: LineDecoder, line: bytes) -> Any:
@@ -114,6 +116,21 @@ def test_an_integer_with_too_many_digits_is_refused_in_each_field(digits: int, a
     else:
         assert digits <= 4300
         assert kept(of_text.decode(line), {"text"}) == {"text": 7}
+
+
+def test_many_lines_are_read_together_or_one_by_one(tmp_path: Path) -> None:
+    lines = [b'{"id": %d, "text": "row %d"}\n' % (row, row) for row in range(300)]
+    assert JsonFields(["text"]).decode_many([memoryview(line) for line in lines])[7] == {"text": "row 7"}
+    lines[5], lines[9] = b'{"id": 5}\n', b'{"id": "\xff", "text": "row 9"}\n'
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"".join(lines))
+    ds = sk.open(path).select_columns(["text"], missing="none")
+    assert ds[[4, 5, 6]] == [{"text": "row 4"}, {"text": None}, {"text": "row 6"}]
+    with pytest.raises(sk.CorruptRecord) as found:
+        ds[[4, 9, 6]]
+    assert (found.value.row, found.value.offset) == (9, ds.locate(9).offset)
+    with pytest.raises(sk.SeekableError, match="row 5: select_columns"):
+        sk.open(path).select_columns(["text"])[[4, 5, 6]]
 
 
 def test_a_record_without_a_field_is_whole() -> None:

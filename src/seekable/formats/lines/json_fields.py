@@ -15,6 +15,9 @@ _MOST_DIGITS = 4300
 """The most digits of an integer that Python and msgspec read."""
 _SOME_DIGITS = 100
 
+_MOST_JOINED = 16 << 20
+"""The most bytes of lines that are copied to be looked at together."""
+
 
 class JsonFields:
     r"""Decodes some fields of JSON objects; no values are made of the others.
@@ -57,6 +60,19 @@ class JsonFields:
             return self._whole(bytes(line))
         return record if len(record) == self._count else self._whole(bytes(line))
 
+    def decode_many(self, lines: Sequence[memoryview]) -> list[Any]:
+        """Return the fields of many lines, whose bytes are checked together.
+
+        Raises:
+            Exception: a line may be none of such fields alone, or no JSON: they are decoded one by one.
+        """
+        check_skipped(lines)
+        records = list(map(self._decode_fields, lines))
+        if records and set(map(len, records)) != {self._count}:
+            message = "a line lacks a field"
+            raise ValueError(message)
+        return records
+
 
 def check_skipped(lines: Sequence[bytes | memoryview]) -> None:
     """Check what msgspec does not check of the values that it skips: their UTF-8, and the digits of integers.
@@ -64,11 +80,12 @@ def check_skipped(lines: Sequence[bytes | memoryview]) -> None:
     Raises:
         ValueError: a line is no UTF-8, or may have an integer with too many digits.
     """
-    if not b"".join(lines).isascii():
+    sizes = list(map(len, lines))
+    if sum(sizes) > _MOST_JOINED or not b"".join(lines).isascii():
         for line in lines:
             str(line, "utf-8")
-    for line in lines:
-        if len(line) > _MOST_DIGITS:
+    if max(sizes, default=0) > _MOST_DIGITS:
+        for line in lines:
             _check_digits(bytes(line))
 
 

@@ -23,7 +23,7 @@ from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoders import Decode, Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats.lines import csv, line_columns
     from seekable.index.fileset import FileSet
@@ -86,6 +86,8 @@ class LineDecoder(Decoder):
 
     plain: LineDecoder | None = None
     """The decoder of the value of the column, or of all fields."""
+
+    many: Callable[[Sequence[memoryview]], list[Any]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because some decoders are functions of C extensions."""
@@ -290,7 +292,7 @@ def _headless(_: memoryview) -> Any:
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _json_fields(fields: frozenset[str]) -> LineDecoder:
     whole, lean = _DECODERS["json"], JsonFields(sorted(fields))
-    return replace(whole, fast=lean.decode, fields=fields, plain=whole)
+    return replace(whole, fast=lean.decode, fields=fields, plain=whole, many=lean.decode_many)
 
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)

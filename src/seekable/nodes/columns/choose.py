@@ -63,7 +63,9 @@ class SelectColumns(ColumnNode):
     @property
     def making(self) -> Making:
         """Each record is made by itself."""
-        return OneByOne(_or_none(self._taken) if self.missing == "none" else _each_of(self._taken))
+        if self.missing == "none":
+            return OneByOne(_or_none(self._taken))
+        return OneByOne(_each_of(self._taken), _each_of_many(self._taken))
 
     def of_arrays(self, columns: dict[str, Any]) -> dict[str, Any] | None:
         """Return the named columns; None if one is missing."""
@@ -92,10 +94,15 @@ class SelectColumns(ColumnNode):
 
 def _each_of(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that keeps some columns of a record, and raises ``KeyError`` if one is missing."""
+    return lambda record: {name: record[name] for name in names}
+
+
+def _each_of_many(names: tuple[str, ...]) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Return a function that does what that of ``_each_of`` does, for each record of a list."""
     if len(names) == 1:
         only = names[0]
-        return lambda record: {only: record[only]}  # in a third of the time of a loop over one name
-    return lambda record: {name: record[name] for name in names}
+        return lambda records: [{only: record[only]} for record in records]
+    return lambda records: [{name: record[name] for name in names} for record in records]
 
 
 def _or_none(names: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -15,6 +15,7 @@ Arrow, so are its own, and no record is made.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, final
@@ -84,10 +85,18 @@ class OneByOne(Making):
     make: Callable[[Record], Record]
     """Returns the new record; it does not change the given one."""
 
+    together: Callable[[list[Record]], list[Record]] | None = None
+    """Returns what ``make`` does of each record of a list, in less time; it does nothing else. None for no
+    such way."""
+
     def replace(
         self, records: list[Any], at: Iterable[int], *, origins: Callable[[], Origins], failed: Failed
     ) -> None:
         """Replace each record by ``make(record)``."""
+        if self.together is not None and at == range(len(records)) and {*map(type, records)} == {dict}:
+            with suppress(Exception):  # which record it is, and why, is found one by one
+                records[:] = self.together(records)
+                return
         make, i = self.make, -1
         try:
             for i in at:

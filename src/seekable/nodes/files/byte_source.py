@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
 
 import numpy as np
 
+from seekable.errors import IndexStale
 from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
@@ -180,6 +181,9 @@ class _FilesReader(Reader):
             self.names_objects = self.names_objects or decoder.names_objects
             has_heads = has_heads or is_headed
             lengths.append(node.size)
+        first = self.decoders[0].many if self.decoders else None
+        self.many = first if all(node.decoder.many == first for node in nodes) else None
+        """The function that decodes many records of any of the files."""
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
         self.slices = far().reads.slices(self.files, len(self.decoders)) if self.from_stores else None
@@ -305,6 +309,13 @@ class _FilesPlan(Plan):
         return last
 
     def _decoded_local(self) -> list[Any]:
+        if self.reader.many is not None:
+            try:
+                return self.reader.many(self._views())
+            except IndexStale:
+                raise
+            except Exception:  # noqa: BLE001, S110 - decoding them one by one says what is wrong with which
+                pass
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         open_file, fasts = self.reader.files.mapped, self.reader.fasts

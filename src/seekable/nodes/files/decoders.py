@@ -68,6 +68,14 @@ class Decoder(ABC):
     """The function of the user, if it decodes the records; None otherwise."""
 
     @property
+    def many(self) -> Callable[[Sequence[memoryview]], list[Any]] | None:
+        """Returns the records of many ranges faster than one by one; None, by default, for no such way.
+
+        It raises any error where a record is not as most are: then they are decoded one by one.
+        """
+        return None
+
+    @property
     def headed(self) -> bool:
         """True if the head of a file decides how its records are read: then see `for_head`."""
         return False
