@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -321,3 +323,18 @@ def test_the_rows_of_a_step_are_those_of_its_plan_in_their_order(pages: TestClie
     ]
     shown = csv.DictReader(pages.get("/p/train/step/3?as=csv").text.splitlines())
     assert [tuple(int(row[name]) for name in ("position", "rank", "row")) for row in shown] == planned
+
+
+@pytest.mark.parametrize(
+    ("address", "key"), [("d/corpus/row/117", "id"), ("d/sounds/row/2", "audio_filepath")]
+)
+def test_the_commands_of_a_record_read_it(pages: TestClient, data: Path, address: str, key: str) -> None:
+    found = re.findall('data-copy="(.*?)"', pages.get(f"/{address}").text)
+    command, expression = map(html.unescape, found)
+    seekable, *arguments = shlex.split(command)
+    assert seekable == "seekable"
+    printed = json.loads(run(arguments[0], "--json", *arguments[1:], cwd=data).stdout)
+    value = twin(pages, address)["record"][key]
+    assert printed["record"][key] == eval(expression, {"sk": sk})[key] == value
+    # A store of tokens is more than one file, so that no path alone leads to a record.
+    assert "data-copy" not in pages.get("/d/part-000000/row/3").text

@@ -12,6 +12,7 @@ from seekable.errors import CorruptRecord
 from seekable.formats.audio.wave_file import wave_file
 from seekable.formats.tokens.chats.turns import turns_of
 from seekable.viewer.conversation import last_words
+from seekable.viewer.facts.json_documents import in_words
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type
 from seekable.viewer.render import one_line
 from seekable.viewer.unseen import text_html
@@ -30,11 +31,14 @@ _MOST_OF_TABLE = 4 << 20
 """The bytes of all of them."""
 
 _CONVERSATION = "conversation"
-_CELL = Markup('<td style="text-align:left;vertical-align:top">{}</td>')
-_HEAD = Markup('<th scope="col" style="text-align:left">{}</th>')
+_LISTS = frozenset({"messages", "conversations"})
+"""The columns in whose place a conversation is shown."""
+
+_CELL = Markup('<td style="text-align:left;vertical-align:top;padding:4px 8px">{}</td>')
+_HEAD = Markup('<th scope="col" style="text-align:left;padding:4px 8px">{}</th>')
 _ELEMENTS = {
     "image": Markup('<img src="{}" alt="picture" style="max-height:120px;max-width:240px">'),
-    "audio": Markup('<audio controls preload="none" src="{}"></audio>'),
+    "audio": Markup('<audio controls preload="metadata" src="{}" style="width:240px"></audio>'),
 }
 
 
@@ -79,11 +83,9 @@ class _TableMaker:
 
     def table(self, name: str) -> NotebookTable:
         chats = {number: words for number, record in self._rows if (words := _last_turn(record))}
-        keys = dict.fromkeys(
-            key
-            for _, record in self._rows
-            for key in (record if isinstance(record, Mapping) else ("record",))
-        )
+        keys = dict.fromkeys(key for _, record in self._rows for key in _keys(record))
+        for column in {dialogue.name for _, record in self._rows for dialogue in turns_of(record)} & _LISTS:
+            del keys[column]
         columns = [*([_CONVERSATION] if chats else []), *list(keys)[:_MOST_COLUMNS]]
         head = Markup("").join(_HEAD.format(text_html(str(key))) for key in ("row", *columns))
         body = [self._row(number, record, list(keys)[:_MOST_COLUMNS], chats) for number, record in self._rows]
@@ -91,10 +93,7 @@ class _TableMaker:
         table = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(
             head, Markup("").join(body), more if len(keys) > _MOST_COLUMNS else ""
         )
-        count = len(self._rows)
-        title = (
-            f"{len(keys)} column{'s' * (len(keys) != 1)} of {count:,} record{'s' * (count != 1)} of {name}"
-        )
+        title = f"{in_words(len(columns), 'column')} of {in_words(len(self._rows), 'record')} of {name}"
         return NotebookTable(title, str(table))
 
     def _row(self, number: int, record: Any, keys: Sequence[Any], chats: Mapping[int, str]) -> Markup:

@@ -43,6 +43,7 @@ _HEX_BYTES = 2048
 _PIECE = 20_000
 _VIEWS = ("record", "file", "delivered", "difference", "bytes")
 _TEXTS = ("rendered", "raw")
+_SINGLE_FILES = frozenset({".jsonl", ".ndjson", ".txt", ".csv", ".tsv", ".parquet"})
 _HEAD_BYTES, _HEAD_WIDTH = 128, 8
 
 
@@ -164,8 +165,9 @@ def _commands(opened: Opened, name: str, number: int, place: Any) -> list[tuple[
     """Return how to print and to read the record elsewhere; nothing of data that no path leads to."""
     path, row = opened.paths.get(name), number
     if path is None:
-        path, row = getattr(place, "path", None), getattr(place, "row", number)
-        if path is None or not os.path.isfile(path):
+        path, row = getattr(place, "path", ""), getattr(place, "row", number)
+        # Other formats are more than one file, or are opened with more than its path.
+        if os.path.splitext(path)[1] not in _SINGLE_FILES or not os.path.isfile(path):
             return []
     if os.path.exists(path):
         path = os.path.abspath(path)
