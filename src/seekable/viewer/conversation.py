@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from seekable._lazy import lazy
 from seekable.formats.tokens.chats.turns import turns_of
 from seekable.viewer.facts.key_paths import child_place
-from seekable.viewer.markdown import markdown_html
 from seekable.viewer.render import Limits, Links, RecordTree
 from seekable.viewer.unseen import text_html
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.tokens.chats.turns import Dialogue, Place, Turn
+    from seekable.viewer import markdown
+else:
+    markdown = lazy("seekable.viewer.markdown")
 
 __all__ = ["conversation_html", "last_words"]
 
@@ -180,7 +183,7 @@ class _Page:
     def _words(self, text: str) -> Markup:
         """Return the beginning of words as Markdown."""
         shown = text[:_MOST_CHARACTERS]
-        html = markdown_html(shown)
+        html = markdown.markdown_html(shown)
         self._left -= max(len(shown), len(html))
         more = Markup("")
         if len(text) > len(shown):
