@@ -21,6 +21,8 @@ EPILOG = examples(
 
 _OTHERS: tuple[Literal["bytes", "arrow"], ...] = ("bytes", "arrow")
 _MILLION = 1e6
+_MOST_WORKERS = 4
+"""More are not started unasked: each takes memory, and time to start."""
 _BAR = 20
 
 
@@ -28,15 +30,22 @@ def bench(
     path: PathArgument,
     *,
     seconds: Annotated[
-        float, option("--seconds", "S", "About how long to measure, the index being there.", least=0.1)
+        float,
+        option("--seconds", "S", "About how long to measure, the index being there; else 20.", least=0.1),
     ] = 20.0,
     batch_size: Annotated[
-        int, option("--batch-size", "N", "Records in a batch; fewer where these take long.", least=1)
+        int,
+        option("--batch-size", "N", "Records in a batch, fewer where these take long; else 256.", least=1),
     ] = 256,
-    window: Annotated[int, option("--window", "N", "Blocks of the windowed shuffle.", least=1)] = 16,
+    window: Annotated[int, option("--window", "N", "Blocks of the windowed shuffle; else 16.", least=1)] = 16,
     workers: Annotated[
         int | None,
-        option("--workers", "N", "Worker processes to compare with none; one for each processor.", least=0),
+        option(
+            "--workers",
+            "N",
+            "Worker processes to compare with none; one for each processor, 4 at most, if left out.",
+            least=0,
+        ),
     ] = None,
     data: DataOptions,
     shown: Shown,
@@ -61,7 +70,7 @@ def bench(
         dataset,
         {} if ordered else _decoded_otherwise(argument),
         window=window,
-        workers=usable_cpus() if workers is None else workers,
+        workers=min(usable_cpus(), _MOST_WORKERS) if workers is None else workers,
         ordered=ordered,
     )
     with StatusLine(shown=not shown.quiet) as line:
