@@ -263,8 +263,7 @@ STREAMS = [
     for kind, builders in STAGES.items()
     for number in range(len(builders))
     for options in OPTIONS
-    # What fills the slots of lanes that have ended is noted otherwise after a resume.
-    if options.get("end") != "pad" and "epochs" not in options
+    if "epochs" not in options
 ]
 
 

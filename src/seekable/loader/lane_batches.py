@@ -135,7 +135,7 @@ class LaneReader:
         """Return the next item of a lane, or of its padding; `_END` if the lane has ended."""
         iterator = self._iterators[lane]
         for token, item in iterator:
-            if self._lineage is not None:
+            if self._lineage is not None and lane not in self._ended:
                 self._given.setdefault(lane, []).extend(self._lineage.rows(token))
             return item
         if not self._pad:

@@ -105,6 +105,8 @@ class LanesState:
         for deltas in batch.deltas:
             for lane, rows in deltas.given.items():
                 self._given.add(lane, rows, functools.partial(self.lanes.stages.__getitem__, lane))
+            for lane in deltas.ended:
+                self._given.forget(lane)
 
     def skip(self, steps: Steps, cursor: StepCursor, count: int) -> StepCursor:
         """Make ``count`` batches and drop them: the batches that follow depend on the contents of these."""

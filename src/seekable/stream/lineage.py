@@ -260,6 +260,10 @@ class PartlyDelivered:
             # A search takes time in proportion to the waiting rows, so the next one comes after as many more.
             self._most[lane] = _MOST_RECORDED + 2 * len(recorded)
 
+    def forget(self, lane: int) -> None:
+        """Drop the rows of a lane that has ended: what it gives from here on fills slots."""
+        self._rows.pop(lane, None)
+
     def document(self, states: Mapping[int, Sequence[StageState]]) -> dict[str, Any] | None:
         """Return the rows as a JSON-safe dict of lanes; None if there are none.
 
