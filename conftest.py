@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-# The pages of the docs use the cluster of the tests; `make budget` measures; test_plugs.py hides subjects.
-pytest_plugins = ["tests.integrations.ray_fixtures"]
+# The pages of the docs use the cluster of the tests; workers are forks; `make budget` measures; test_plugs.py
+# hides subjects.
+pytest_plugins = ["tests.integrations.ray_fixtures", "tests.warm_workers"]
 if "SEEKABLE_SECONDS" in os.environ:
     pytest_plugins.append("tests.seconds")
 if "SEEKABLE_ALONE" in os.environ:
@@ -31,7 +32,7 @@ if "SEEKABLE_ALONE" in os.environ:
 pytest.register_assert_rewrite("tests", "seekable.testing")
 
 # What lies beside the tests is rewritten from here on.
-from tests import thrift  # noqa: E402, F401 - registers the profiles of hypothesis
+from tests import profiles  # noqa: E402, F401 - registers those of Hypothesis
 from tests.frameworks import framework_of, marker_name  # noqa: E402
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import cloudpickle
+from tests.cli import warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +41,9 @@ class Killer:
     """Runs work under a folder, and kills it at an operation on files in that folder, or at any moment."""
 
     def __enter__(self) -> Self:
-        self._server = subprocess.Popen(
-            [sys.executable, "-c", "from tests.killing import serve; serve()"],
+        self._server = warm.start_piped(
+            "from tests.killing import serve; serve()",
             cwd=ROOT,
-            # Threads do not survive a fork.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -11,8 +11,6 @@ import itertools
 import os
 from typing import TYPE_CHECKING, TypeVar
 
-from hypothesis import HealthCheck, settings
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,17 +19,6 @@ Kind = TypeVar("Kind")
 
 ALL = os.environ.get("SEEKABLE_TESTS") == "all"
 """True in ``make nightly``."""
-
-# The same examples on every run; other ones in `make fuzz`.
-settings.register_profile("tests", settings.get_profile("ci"), max_examples=25 if ALL else 10)
-settings.register_profile(
-    "fuzz",
-    max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 
 def sample(cases: Iterable[Case], *, of: int) -> list[Case]:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thrift import some
 
 import seekable as sk
 from seekable.cli.output import write_document, write_line
@@ -62,7 +63,7 @@ def strict(data: bytes) -> Any:
     return json.loads(data.decode("utf-8"), parse_constant=pytest.fail)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40, of=3), deadline=None)
 @given(VALUES)
 def test_every_value_is_printed_as_one_line_of_json_and_as_export_writes_it(value: Any) -> None:
     printed = record_json(value)

@@ -3,7 +3,8 @@
 A process that is started anew spends most of its time on imports. A fork has its own descriptors,
 environment, working folder and session, and it ends as an interpreter ends: what is left in buffers is
 written, and an error that nobody caught is printed. What is about the start itself takes a real process.
-``test_exits.py`` compares both with the command in the process of the tests.
+``test_exits.py`` compares both with the command in the process of the tests. Worker processes of the library
+are such forks too (``tests/warm_workers.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import termios
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import typer
 import typer.main
@@ -35,7 +36,7 @@ import typer.main
 from seekable.cli.main import app
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import CodeType
 
 SEEKABLE = str(Path(sys.executable).with_name("seekable"))
@@ -49,8 +50,21 @@ MODULES = (
     *("seekable.cli.records", "seekable.dataset.verify_data", "seekable.viewer.facts.data_survey"),
     *("seekable.viewer.facts.pipelines", "seekable.stream.stream", "seekable.writing.write"),
     *("seekable.formats.lines.jsonl_writer", "rich.console", "rich.progress", "json", "tests.index.corpus"),
+    *("seekable.loader.loader", "seekable.loader.worker", "seekable.dataset.dataset", "pyarrow.parquet"),
 )
-"""What most commands import when they need it."""
+"""What most commands and workers import when they need it."""
+
+
+_SERVER = """
+import sys
+from tests.cli.warm import end, serve
+try:
+    exec(serve(int(sys.argv[1])))
+except SystemExit as exit:
+    end(exit.code)
+    raise
+end(None)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,12 @@ class Order:
     cwd: str
     environment: dict[str, str]
     takes_terminal: bool
+    kept: tuple[int, ...]
+    """The numbers of the descriptors that it has beside the standard streams."""
+
+    leads_group: bool
+    blocked: tuple[int, ...]
+    """The signals that it blocks from its first moment on."""
 
 
 @dataclass(slots=True)
@@ -73,6 +93,24 @@ class Fork:
     """A descriptor that can be read once the process has ended."""
 
     returncode: int | None = None
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the pipes, and wait."""
+        for pipe in (self.stdout, self.stdin):
+            if pipe is not None:
+                pipe.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return the exit code; None while the process lives."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until the process has ended, and return its exit code."""
@@ -103,7 +141,7 @@ class WarmInterpreter:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", f"from tests.cli.warm import serve; exec(serve({theirs.fileno()}))"],
+                [sys.executable, "-c", _SERVER, str(theirs.fileno())],
                 cwd=ROOT,
                 # Threads do not survive a fork.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -120,14 +158,14 @@ class WarmInterpreter:
             # An environment may be larger than a message.
             pickle.dump(order, file)
             file.flush()
-            with self._lock:
+            with self._lock, _uncollected():
                 socket.send_fds(self._socket, [b"run"], [*descriptors, file.fileno()])
                 message, fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
         return Fork(int(message), *fds)
 
     def code_of(self, pid: int) -> int:
         """Return the exit code of a fork that has ended; below zero for a signal."""
-        with self._lock:
+        with self._lock, _uncollected():
             self._socket.send(b"%d" % pid)
             return int(self._socket.recv(1 << 16))
 
@@ -138,6 +176,18 @@ class WarmInterpreter:
             self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
             self._process.wait()
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector off: it may end workers of a lost loader, which asks the interpreter too."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 _STARTING = threading.Lock()
@@ -166,6 +216,9 @@ def start(  # noqa: PLR0913 - those of subprocess.Popen
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     takes_terminal: bool = False,
+    kept: Sequence[int] = (),
+    leads_group: bool = False,
+    blocked: Iterable[int] = (),
 ) -> Fork:
     """Start a command of `seekable`, or a program, in a fork.
 
@@ -178,10 +231,37 @@ def start(  # noqa: PLR0913 - those of subprocess.Popen
         cwd: the working folder.
         environment: the variables.
         takes_terminal: whether the process begins a session, whose terminal is its standard input.
+        kept: descriptors that the process has too, under the same numbers.
+        leads_group: whether the process is in a group of its own.
+        blocked: signals that it blocks.
     """
     variables = dict(os.environ if environment is None else environment)
-    order = Order(arguments, program, str(cwd or Path.cwd()), variables, takes_terminal)
-    return _warm_interpreter().start(order, [stdin, stdout, stderr])
+    order = Order(
+        *(arguments, program, str(cwd or Path.cwd()), variables, takes_terminal),
+        *(tuple(kept), leads_group, tuple(map(int, blocked))),
+    )
+    return _warm_interpreter().start(order, [stdin, stdout, stderr, *kept])
+
+
+def start_piped(program: str, *, stdin: int, stdout: int | None, **given: Any) -> Fork:
+    """Start a program in a fork as `subprocess.Popen` does, with pipes to it and from it.
+
+    Args:
+        program: Python code, as after ``python -c``.
+        stdin: `subprocess.PIPE` or `subprocess.DEVNULL`.
+        stdout: `subprocess.PIPE`, or None for the standard output of this process.
+        given: other arguments of `start`.
+    """
+    theirs, ours = os.pipe() if stdin == subprocess.PIPE else (os.open(os.devnull, os.O_RDONLY), None)
+    answers, out = os.pipe() if stdout == subprocess.PIPE else (None, os.dup(1))
+    try:
+        fork = start([], program=program, stdin=theirs, stdout=out, stderr=2, **given)
+    finally:
+        os.close(theirs)
+        os.close(out)
+    fork.stdin = None if ours is None else os.fdopen(ours, "wb")
+    fork.stdout = None if answers is None else os.fdopen(answers, "rb")
+    return fork
 
 
 def run(
@@ -227,12 +307,13 @@ def serve(descriptor: int) -> CodeType:
     """Fork as orders say, until the other end is closed; return in each fork what it is to execute."""
     orders = socket.socket(fileno=descriptor)
     for name in MODULES:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # of pyarrow, where the core is tested alone
+            importlib.import_module(name)
     _build_commands()
     gc.collect()
     gc.freeze()
     while True:
-        message, fds, _, _ = socket.recv_fds(orders, 1 << 16, 4)
+        message, fds, _, _ = socket.recv_fds(orders, 1 << 16, 16)
         if not message:
             os._exit(0)
         if message != b"run":
@@ -241,10 +322,12 @@ def serve(descriptor: int) -> CodeType:
         with open(fds.pop(), "rb") as file:
             file.seek(0)
             order: Order = pickle.load(file)
+        signal.pthread_sigmask(signal.SIG_BLOCK, order.blocked)
         child = os.fork()
         if not child:
             orders.detach()
             return _become(order, fds)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, order.blocked)
         for fd in fds:
             os.close(fd)
         ended = os.pidfd_open(child)
@@ -268,9 +351,16 @@ def _become(order: Order, descriptors: list[int]) -> CodeType:
     if order.takes_terminal:
         os.setsid()
         fcntl.ioctl(descriptors[0], termios.TIOCSCTTY, 0)
-    for target, fd in enumerate(descriptors):
+    if order.leads_group:
+        os.setpgid(0, 0)
+    targets = (0, 1, 2, *order.kept)
+    # Above all of both, so that none is closed before it has its place.
+    above = max(*descriptors, *targets) + 1
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, above) for fd in descriptors]
+    os.closerange(3, above)
+    for target, fd in zip(targets, moved, strict=True):
         os.dup2(fd, target)
-    os.closerange(3, 1 << 10)
+    os.closerange(above, above + (1 << 10))
     os.environ.clear()
     os.environ.update(order.environment)
     os.chdir(order.cwd)
@@ -282,6 +372,21 @@ def _become(order: Order, descriptors: list[int]) -> CodeType:
     sys.argv = ["-c" if order.program else SEEKABLE, *order.arguments]
     sys.path[0] = "" if order.program else str(Path(SEEKABLE).parent)
     return compile(order.program or COMMAND, "<string>", "exec")
+
+
+def end(code: object) -> None:
+    """End a fork that has done its work, as an interpreter ends, but for taking all modules apart.
+
+    That takes five times as long as the work of most. An interpreter ends the rest: an exit that is told by a
+    text, and buffers that nobody reads any more.
+    """
+    if code is None or isinstance(code, int):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit((code or 0) & 0xFF)
 
 
 def _text_stream(number: int) -> io.TextIOWrapper:

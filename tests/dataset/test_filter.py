@@ -286,6 +286,7 @@ def test_an_unnamed_file_goes_with_its_process() -> None:
     assert not kept_files()
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_a_pickle_finds_the_rows_as_long_as_they_are_there() -> None:
     ds = numbers(100_000).filter(is_even)
     pickled = pickle.dumps(ds)
@@ -330,6 +331,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_what_a_killed_process_leaves_is_removed_by_the_next() -> None:
     mine = numbers(10).filter(is_even)
     (mine_file,) = kept_files()
@@ -372,6 +374,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_a_disk_without_room_is_told_with_the_file() -> None:
     done = subprocess.run([sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True)
     assert "seekable-kept-" in done.stdout

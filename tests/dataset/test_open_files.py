@@ -268,6 +268,7 @@ print(sum(record["id"] for record in sk.open(sys.argv[1]).shuffle(seed=1)))
 """
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_sixty_four_descriptors_are_enough_for_many_files(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "jsonl", 90)
     done = subprocess.run(

@@ -315,6 +315,7 @@ def test_verify_looks_at_footers_and_decodes_rows(tmp_path: Path) -> None:
     assert problem.path == str(path)
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_a_lost_schema_is_read_again(tmp_path: Path) -> None:
     records = write(tmp_path, [(3, 2, "all")])
     sk.open(tmp_path)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.formats.lhotse_indexes import OLD, index_of_lines, numbers, write_indexed
+from tests.thrift import some
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
@@ -173,7 +174,7 @@ def opened_equal(folder: Path, *, whole: int) -> None:
     assert ds.fingerprint == plain(folder).fingerprint
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25, of=3))
 @given(lines, st.sampled_from([b"", b"\n"]), st.integers(0, 40))
 def test_of_any_lines_the_offsets_are_those_of_a_scan(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], end: bytes, whole: int
@@ -183,7 +184,7 @@ def test_of_any_lines_the_offsets_are_those_of_a_scan(
     opened_equal(folder, whole=whole)
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25, of=3))
 @given(
     st.lists(st.integers(0, 30), min_size=1, max_size=20),
     st.randoms(use_true_random=False),

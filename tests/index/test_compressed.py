@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import Progress
     from seekable.storage.compression import Compression
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 kinds = st.sampled_from(["gz", "zst"])
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kaldi.holder_cases import CASES, TABLE_CASES, TABLE_IDS, Case, dumped
 from tests.kaldi.test_dataset import matrices, write_table
+from tests.thrift import some
 
 import seekable as sk
 from seekable import kaldi
@@ -309,7 +310,7 @@ _BYTES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60, of=3), deadline=None)
 @given(
     data=_BYTES, holder=st.sampled_from(["matrix", "vector", "int32-vector", "token", "wave", "posterior"])
 )

@@ -19,6 +19,8 @@ from seekable.testing.same import same as all_same
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 KINDS = ["scp", "ark"]
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.cli.command import run
 from tests.induction import check_every_cut
 from tests.kaldi.holder_cases import dumped
+from tests.thrift import some
 
 import seekable as sk
 from seekable import kaldi
@@ -423,7 +424,7 @@ def sorted_table(folder: Path, lines: list[bytes]) -> SortedTable:
 KEYS = st.text("ab\u00e9~!", min_size=1, max_size=4).map(str.encode)
 
 
-@settings(max_examples=30)
+@settings(max_examples=some(30, of=3))
 @given(data=st.data(), keys=st.sets(KEYS, min_size=1, max_size=40))
 def test_a_line_is_found_by_its_key(
     data: st.DataObject, keys: set[bytes], tmp_path_factory: pytest.TempPathFactory

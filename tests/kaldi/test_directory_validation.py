@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thrift import some
 
 import seekable as sk
 from seekable import kaldi
@@ -228,7 +229,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40, of=3))
 @given(
     tables=st.dictionaries(st.sampled_from([*GOOD]), LINES, min_size=1), end=st.sampled_from([b"\n", b"\r\n"])
 )

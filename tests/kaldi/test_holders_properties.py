@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.kaldi.holder_cases import CASES, cursors, dumped, plain
+from tests.thrift import some
 
 from seekable.errors import CorruptObject, KaldiWarning
 from seekable.formats.kaldi.cursor import MemoryCursor
@@ -122,7 +123,7 @@ def test_a_value_survives_the_binary_form(holder: str, data: st.DataObject) -> N
 
 
 @given(matrix=array("f4", 2, st.floats(-(2.0**100), 2.0**100, width=32)), method=st.integers(1, 7))
-@settings(max_examples=60)
+@settings(max_examples=some(60, of=3))
 def test_compressed_values_stay_in_their_span(matrix: Any, method: int) -> None:
     assume(method not in {4, 6, 7})
     decoded = compress(matrix, method).decode()
@@ -147,7 +148,7 @@ SIZES = st.sampled_from([struct.pack("<i", n) for n in (-1, 0, 1, 255, 1 << 24, 
     patch=st.one_of(st.binary(max_size=5), SIZES),
 )
 @example(holder="matrix", raw=b"\0BCM \0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0", at=200, patch=bytes(20))
-@settings(max_examples=150)
+@settings(max_examples=some(150, of=3))
 @pytest.mark.filterwarnings(f"ignore::{KaldiWarning.__module__}.{KaldiWarning.__name__}")
 def test_any_bytes_are_a_value_or_an_error(holder: str, raw: bytes, at: int, patch: bytes) -> None:
     data = mutated(raw, at, patch)
@@ -165,7 +166,7 @@ def test_any_bytes_are_a_value_or_an_error(holder: str, raw: bytes, at: int, pat
     patch=st.binary(max_size=6),
     at=st.integers(0, 99),
 )
-@settings(max_examples=80)
+@settings(max_examples=some(80, of=3))
 @pytest.mark.filterwarnings(f"ignore::{KaldiWarning.__module__}.{KaldiWarning.__name__}")
 def test_all_cursors_agree_on_any_bytes(case: Any, patch: bytes, at: int) -> None:
     outcomes = []

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kaldi.holder_cases import TABLE_CASES, Case, dumped
+from tests.thrift import some
 
 import seekable as sk
 from seekable import kaldi
@@ -437,7 +438,7 @@ def test_two_writers_do_not_append_to_one_archive() -> None:
     cut=st.integers(0, 400),
     tail=st.sampled_from([b"", b"\0", b"\0" * 50, b"x", b"key \0B\4", b"\xff" * 9]),
 )
-@settings(max_examples=40)
+@settings(max_examples=some(40, of=3))
 def test_whatever_the_end_is_the_entries_before_it_stay(
     values: list[list[int]], options: str, cut: int, tail: bytes
 ) -> None:

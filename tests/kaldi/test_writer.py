@@ -361,6 +361,7 @@ def test_a_script_is_never_ahead_of_its_archive(here: Path) -> None:
 # ---- standard output and commands
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_standard_output() -> None:
     code = (
         "from seekable import kaldi\n"

@@ -144,7 +144,7 @@ def test_both_are_used_in_the_same_way() -> None:
     entries=st.dictionaries(WORDS, st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), max_size=20),
     options=st.sampled_from(["", ",t", ",f"]),
 )
-@settings(max_examples=20)
+@settings(max_examples=some(20, of=3))
 def test_any_table_is_the_same_and_is_read_there(entries: dict[str, list[int]], options: str) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         results = []

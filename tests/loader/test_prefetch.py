@@ -284,6 +284,7 @@ def test_many_readers_share_out_the_items() -> None:
     assert all(mine == sorted(mine) for mine in got)
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_a_program_ends_while_batches_are_made_ahead() -> None:
     code = """
 import threading, time

@@ -470,6 +470,7 @@ def test_workers_are_a_value() -> None:
         workers.count = 5  # type: ignore[misc]
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_an_error_of_a_class_that_only_the_script_has_is_told_as_text() -> None:
     script = """
         import seekable as sk

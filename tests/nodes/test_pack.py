@@ -127,7 +127,7 @@ def check_corpus(lengths: list[int], length: int, options: dict[str, Any], *, ne
     st.sampled_from(METHODS),
     st.integers(0, 1),
 )
-@settings(max_examples=20)
+@settings(max_examples=some(20, of=3))
 def test_each_token_comes_once_an_epoch(
     lengths: list[int], length: int, options: dict[str, Any], extra: int
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thrift import some
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.siblings import matched_rows
@@ -75,7 +76,7 @@ SHARDS = st.lists(st.lists(st.integers(0, 9), unique=True, max_size=6), min_size
 
 
 @given(st.lists(SHARDS, min_size=1, max_size=3))
-@settings(max_examples=150)
+@settings(max_examples=some(150, of=3))
 def test_rows_are_those_of_the_model(shards: list[list[list[int]]]) -> None:
     sides = [Side(each) for each in shards]
     expected = model(sides)

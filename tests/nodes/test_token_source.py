@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source, write_pair, write_tokens
+from tests.thrift import some
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
@@ -324,7 +325,7 @@ def test_aligned_slices_are_copied_from_the_files_of_their_documents(tmp_path: P
     equal=st.booleans(),
     shift=st.integers(0, 3),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60, of=3), deadline=None)
 def test_elements_are_copied_as_by_a_loop(
     *, most: int, slices: list[tuple[int, int]], kind: tuple[str, str, int], equal: bool, shift: int
 ) -> None:

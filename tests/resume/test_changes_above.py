@@ -20,6 +20,8 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 
 def keep(record: dict[str, int]) -> bool:
     return record["n"] % 3 != 0

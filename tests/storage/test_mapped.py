@@ -311,6 +311,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.usefixtures("forked_programs")
 def test_a_forked_child_opens_its_own_maps(path: Path) -> None:
     subprocess.run([sys.executable, "-c", FORKING, str(path)], check=True, timeout=60)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import gc
 import itertools
 import json
-import subprocess
 import sys
 
 import cloudpickle
 import pytest
+from tests.cli import warm
 from tests.concrete import concrete_classes
 from tests.stream import model
 from tests.stream.common import check_cuts, check_same, delivered, run_of, through_json
@@ -102,11 +102,8 @@ def test_a_new_process_resumes_exactly_at_every_cut_twice() -> None:
             stream = BUILDERS[kind][number](n, 4)
             pairs, states = run_of(stream)
             cases.append((f"{kind.__name__}-{number} of {n}", stream, pairs, json.dumps(states)))
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=cloudpickle.dumps(sys.path) + cloudpickle.dumps(cases),
-        capture_output=True,
-        check=False,
+    child = warm.run(
+        [], program=CHILD, data=cloudpickle.dumps(sys.path) + cloudpickle.dumps(cases), timeout=600
     )
     assert child.returncode == 0, child.stderr.decode()
     assert int(child.stdout) == len(cases)

@@ -23,6 +23,8 @@ from seekable.testing import FormatTests
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 NUMBERS = [5, -3, 0, 1 << 40, 7, 8, 9, -(1 << 62), 10, 11, 12]
 
 ROOT = Path(__file__).parents[2]

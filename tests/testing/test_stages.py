@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from seekable.stream import Lane, Token
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 
 def numbers(n: int = 20, lanes: int = 1, epochs: int | None = 1) -> sk.Stream:
     return sk.from_sequence(range(n)).shuffle(seed=1).stream(lanes=lanes, epochs=epochs)

@@ -27,9 +27,9 @@ def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
     if kind in _PLAIN:
         return bool(one == other)
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and _all_same([*one.values()], [other[key] for key in one])
     if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and _all_same([*one], [*other])
     if isinstance(one, np.ndarray):
         if one.dtype != other.dtype or one.shape != other.shape:
             return False
@@ -39,3 +39,11 @@ def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
     if isinstance(one, float) and math.isnan(one):
         return math.isnan(other)
     return bool(one == other)
+
+
+def _all_same(these: list[Any], others: list[Any]) -> bool:
+    """Compare as many values of a kind, those without parts all at once."""
+    kinds = [*map(type, these)]
+    if _PLAIN.issuperset(kinds):
+        return kinds == [*map(type, others)] and these == others
+    return all(map(same, these, others))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.formats.fields.samples import npy, npz, tenbin
+from tests.thrift import some
 
 from seekable.errors import BadValue
 from seekable.formats.tar.field_decoders import field_decoder
@@ -100,7 +101,7 @@ DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u8"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(DTYPES), st.lists(st.integers(0, 3), max_size=3)), max_size=3))
-@settings(max_examples=40)
+@settings(max_examples=some(40, of=3))
 def test_arrays_come_back(shapes: list[tuple[str, list[int]]]) -> None:
     arrays = [np.ones(shape, dtype) for dtype, shape in shapes]
     named = {f"a{number}": array for number, array in enumerate(arrays)}

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.fields.samples import npy, npz, png, tenbin
+from tests.thrift import some
 
 from seekable.errors import InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.tar.field_decoders import FIELD_DECODERS, field_decoder, last_component
@@ -120,7 +121,7 @@ def test_null_is_none_and_not_bytes() -> None:
         max_leaves=8,
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=some(60, of=3))
 def test_json_is_that_of_the_standard_library(value: Any) -> None:
     text = json.dumps(value).encode()
     same(ours("json", text), json.loads(text))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 
 def packed(members: Iterable[tuple[str, bytes]], *, mtime: float = 0) -> bytes:
     file = io.BytesIO()

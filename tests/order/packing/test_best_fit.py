@@ -74,7 +74,7 @@ def check(
         assert found.samples == plain_bins(lengths, capacity)
 
 
-@settings(max_examples=30)
+@settings(max_examples=some(30, of=3))
 @given(
     LENGTHS,
     st.integers(1, 50),

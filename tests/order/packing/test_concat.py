@@ -66,7 +66,7 @@ def check_once(lengths: list[int], samples: list[list[lists.Token]], overlap: in
     assert set(seen) <= {(document, token) for document, n in enumerate(lengths) for token in range(n)}
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25, of=3))
 @given(LENGTHS, st.integers(1, 50), st.integers(0, 1), st.integers(0, 2**64 - 1), st.integers(0, 5))
 def test_samples_are_those_of_lists(
     lengths: list[int], stride: int, overlap: int, seed: int, epoch: int

@@ -105,7 +105,7 @@ def check(
             assert firsts == [place for place, is_new in enumerate(new) if is_new or not place]
 
 
-@settings(max_examples=30)
+@settings(max_examples=some(30, of=3))
 @given(LENGTHS, st.integers(1, 40), st.integers(0, 1), RATES, SHARES, st.integers(0, 2), st.integers(0, 5))
 def test_samples_are_those_of_lists(
     lengths: list[int], stride: int, overlap: int, rate: float, spm: float, end_tokens: int, epoch: int

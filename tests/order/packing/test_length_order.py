@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thrift import some
 
 from seekable.packing.order.length_order import (
     chunk_starts,
@@ -18,7 +19,7 @@ from seekable.packing.order.length_order import (
 LENGTHS = st.lists(st.one_of(st.integers(0, 6), st.sampled_from([2**20 - 1, 2**20, 2**40])), max_size=40)
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40, of=3))
 @given(LENGTHS)
 def test_documents_are_sorted_by_length_and_number(lengths: list[int]) -> None:
     order = length_order(np.array(lengths, dtype=np.int64))
@@ -35,7 +36,7 @@ def test_documents_are_sorted_by_length_and_number(lengths: list[int]) -> None:
     assert (classes.documents, classes.tokens) == (len(lengths), sum(lengths))
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40, of=3))
 @given(LENGTHS, st.integers(1, 7))
 def test_chunks_give_the_columns_of_the_whole(lengths: list[int], size: int) -> None:
     whole = length_order(np.array(lengths, dtype=np.int64))

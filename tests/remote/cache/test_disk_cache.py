@@ -18,7 +18,7 @@ import xxhash
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.killing import KILLED, Killer
-from tests.thrift import wider
+from tests.thrift import some, wider
 
 from seekable.errors import InvalidArgument
 from seekable.remote.cache import disk_room
@@ -224,7 +224,9 @@ ONE_EXTENT = 1000
 """The size of objects that take one extent each, all of them as many bytes on disk."""
 
 
-@settings(max_examples=wider(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=some(45, of=3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     entries=st.lists(
         st.tuples(st.integers(-50, 50), st.one_of(st.none(), st.integers(-40, 40))),
@@ -635,7 +637,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=some(25, of=3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_it_is_a_dictionary_that_may_forget(steps: list[tuple[str, int, int]]) -> None:
     size = 2 * UNIT_BYTES + 77

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.thrift import wider
+from tests.thrift import some
 
 from seekable.remote.fetching.look_ahead import Needs
 from seekable.remote.fetching.wants import DENSE
@@ -42,7 +42,7 @@ def expected(needs: list[Span], blocks: list[Span], most_bytes: int) -> list[boo
     return stays
 
 
-@settings(max_examples=wider(60), deadline=None)
+@settings(max_examples=some(60, of=3), deadline=None)
 @given(
     needs=st.lists(spans, max_size=30),
     sizes=st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(1, 60), max_size=6)), max_size=3),
