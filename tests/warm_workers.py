@@ -56,13 +56,13 @@ def start_fork(
 def pytest_configure() -> None:
     """Start workers as forks."""
     for module in _USERS:
-        module.start_interpreter = start_fork  # type: ignore[assignment]
+        setattr(module, "start_interpreter", start_fork)  # noqa: B010 - it is theirs
 
 
 def pytest_unconfigure() -> None:
     """Start them as they are."""
     for module in _USERS:
-        module.start_interpreter = _start_anew
+        setattr(module, "start_interpreter", _start_anew)  # noqa: B010
 
 
 @pytest.fixture
@@ -96,14 +96,14 @@ def run_fork(  # noqa: PLR0913 - those of subprocess.run
     """Do what `subprocess.run` does, in a fork if it is a program of this interpreter."""
     from tests.cli import warm
 
-    words = [*map(os.fspath, command)]
+    words = [os.fspath(word) for word in command]
     given: dict[str, Any] = {"capture_output": capture_output, "text": text, "check": check}
     if words[:2] != [sys.executable, "-c"] or others:
         return _run_anew(words, input=input, timeout=timeout, cwd=cwd, env=env, **given, **others)
     done: subprocess.CompletedProcess[Any] = warm.run(
         words[3:],
         program=words[2],
-        data=(input or "").encode() if isinstance(input or "", str) else input,
+        data=input.encode() if isinstance(input, str) else input or b"",
         cwd=None if cwd is None else Path(cwd),
         environment=env,
         timeout=timeout,

@@ -161,7 +161,8 @@ class WarmInterpreter:
             with self._lock, _uncollected():
                 socket.send_fds(self._socket, [b"run"], [*descriptors, file.fileno()])
                 message, fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
-        return Fork(int(message), *fds)
+        (ended,) = fds
+        return Fork(int(message), ended)
 
     def code_of(self, pid: int) -> int:
         """Return the exit code of a fork that has ended; below zero for a signal."""

@@ -66,6 +66,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("worker_type", "workers", "end"), SAME)
+@pytest.mark.usefixtures("new_interpreters")
 def test_they_make_the_same_batches(worker_type: Any, workers: int, end: Any) -> None:
     sizes = (0, 1, 6, 7, 101) if worker_type == "thread" else (0, 6, 101) if ALL else (0, 101)
     for n in sizes:
@@ -190,6 +191,7 @@ def test_what_cannot_be_sent_is_told() -> None:
         next(iter(loader))
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_one_that_is_killed_is_told_with_its_signal() -> None:
     with loading(shuffled(), batch_size=1, prefetch=1) as loader:
         run = iter(loader)
@@ -529,6 +531,7 @@ def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> 
     assert seen == whole
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_workers_live_on_at_the_signals_of_a_job_from_their_first_moment_on() -> None:
     """Slurm and systemd send them to all processes of a job, of which this one has to save its state."""
     with loading(shuffled()) as loader:

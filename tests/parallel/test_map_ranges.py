@@ -56,6 +56,7 @@ def test_workers_that_are_asked_for_do_it_all() -> None:
     assert os.getpid() not in pids
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_workers_take_over_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_START_SECONDS", -1.0)
     found, pids = rows_of(ExecutionOptions(2, 1e-9, None), 50_000)

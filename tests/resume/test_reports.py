@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from seekable.stream import Lane, Token
 
-pytestmark = pytest.mark.usefixtures("forked_programs")
-
 UNSHRUNK = settings(deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
