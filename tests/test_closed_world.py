@@ -561,13 +561,13 @@ def test_a_new_process_resumes_exactly_at_every_cut(tmp_path: Path) -> None:
     check_in_a_new_process(cases)
 
 
-@pytest.mark.parametrize("kind", BUILDERS)
+@pytest.mark.parametrize("kind", thrift.sample(BUILDERS, of=2))
 def test_single_records_resume_exactly(kind: type[Node], tmp_path: Path) -> None:
     dataset = BUILDERS[kind][0](7, tmp_path)
     check_every_cut(lambda: sk.Loader(dataset, batch_size=None, prefetch=0))
 
 
-@pytest.mark.parametrize(("kind", "number"), EACH)
+@pytest.mark.parametrize(("kind", "number"), thrift.sample(EACH, of=2))
 def test_the_sources_of_a_run_say_what_comes_next(kind: type[Node], number: int, tmp_path: Path) -> None:
     dataset = BUILDERS[kind][number](17, tmp_path)
     loader = loader_of(dataset, batch=5)

@@ -82,13 +82,13 @@ _run_anew = subprocess.run
 
 
 def run_fork(  # noqa: PLR0913 - those of subprocess.run
-    command: Sequence[str | os.PathLike[str]],
+    command: str | Sequence[str | os.PathLike[str]],
     *,
     input: bytes | str | None = None,  # noqa: A002 - its name there
     capture_output: bool = False,
     text: bool = False,
     check: bool = False,
-    timeout: float = 600,
+    timeout: float | None = None,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     **others: Any,
@@ -96,17 +96,17 @@ def run_fork(  # noqa: PLR0913 - those of subprocess.run
     """Do what `subprocess.run` does, in a fork if it is a program of this interpreter."""
     from tests.cli import warm
 
-    words = [os.fspath(word) for word in command]
+    words = [] if isinstance(command, str) else [os.fspath(word) for word in command]
     given: dict[str, Any] = {"capture_output": capture_output, "text": text, "check": check}
     if words[:2] != [sys.executable, "-c"] or others:
-        return _run_anew(words, input=input, timeout=timeout, cwd=cwd, env=env, **given, **others)
+        return _run_anew(command, input=input, timeout=timeout, cwd=cwd, env=env, **given, **others)
     done: subprocess.CompletedProcess[Any] = warm.run(
         words[3:],
         program=words[2],
         data=input.encode() if isinstance(input, str) else input or b"",
         cwd=None if cwd is None else Path(cwd),
         environment=env,
-        timeout=timeout,
+        timeout=600 if timeout is None else timeout,
     )
     if not capture_output:
         sys.stderr.write(done.stderr.decode(errors="replace"))

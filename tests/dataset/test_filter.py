@@ -374,7 +374,6 @@ except OSError as error:
 """
 
 
-@pytest.mark.usefixtures("forked_programs")
 def test_a_disk_without_room_is_told_with_the_file() -> None:
     done = subprocess.run([sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True)
     assert "seekable-kept-" in done.stdout

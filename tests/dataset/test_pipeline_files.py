@@ -138,7 +138,7 @@ SMALL = [of_size(case, n) for case in CASES for n in (0, 1) if n or case.values[
 
 
 @pytest.mark.parametrize(
-    ("kind", "number", "n"), [*(of_size(case, 12) for case in CASES), *sample(SMALL, of=3)]
+    ("kind", "number", "n"), [*(of_size(case, 12) for case in CASES), *sample(SMALL, of=9)]
 )
 def test_every_node_comes_back(kind: Any, number: int, n: int, tmp_path: Path) -> None:
     dataset = world.BUILDERS[kind][number](n, tmp_path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.loader.flat import Sizes, batches_of, shuffled
 from tests.loader.streams.pipelines import everything, first_of, put_together
 from tests.loader.test_machine import RAMPS
-from tests.thrift import ALL
+from tests.thrift import ALL, sample
 
 import seekable as sk
 from seekable.loader.ramp import Ramp
@@ -233,8 +233,9 @@ def loader_of(dataset: sk.Dataset | sk.Stream, sizes: Sizes = RAMP, **given: Any
     return sk.Loader(dataset, **arguments)
 
 
-@pytest.mark.parametrize("end", ["short", "drop", "pad"])
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("end", "world_size"), sample(itertools.product(["short", "drop", "pad"], [1, 2, 3, 4]), of=2)
+)
 def test_a_run_resumes_at_every_cut_on_any_ranks(end: End, world_size: int) -> None:
     dataset = shuffled(204)
     wanted = batches_of(dataset, RAMP, end=end, runs=3)
@@ -317,8 +318,10 @@ def test_a_regular_state_knows_the_steps_before_it() -> None:
     assert [coming.step for coming in again.when(place.path, place.row)] == [3]
 
 
-@pytest.mark.parametrize("end", ["short", "drop", "pad"])
-@pytest.mark.parametrize("sizes", [FEW, [(0, 12), (1, 6), (3, 24)]])
+@pytest.mark.parametrize(
+    ("end", "sizes"),
+    sample(itertools.product(["short", "drop", "pad"], [FEW, [(0, 12), (1, 6), (3, 24)]]), of=2),
+)
 def test_a_stream_that_ends_resumes_at_every_cut(end: End, sizes: Sizes) -> None:
     """The lanes end one after another: a batch of few slots may have no item, and counts as a step."""
 

@@ -326,7 +326,7 @@ def test_an_interrupt_loses_nothing() -> None:
         import seekable as sk
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-        ds = sk.from_sequence(range(3000)).shuffle(1).map(lambda i: np.full(20_000, i))
+        ds = sk.from_sequence(range(3000)).shuffle(1).map(lambda i: np.full(5_000, i))
         loader = sk.Loader(ds, batch_size=5, workers=2, prefetch=2, steps=200)
         run, seen, rng, interrupts = iter(loader), [], random.Random(0), 0
         while True:

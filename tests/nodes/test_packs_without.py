@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.nodes.token_data import write_pair
+from tests.thrift import sample
 
 import seekable as sk
 
@@ -77,8 +79,7 @@ def expected(record: dict[str, Any], pad: int) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("name", PACKS)
-@pytest.mark.parametrize("where", ["files", "memory"])
+@pytest.mark.parametrize(("name", "where"), sample(itertools.product(PACKS, ["files", "memory"]), of=2))
 def test_pieces_become_padding_and_all_else_stays(name: str, where: str, tmp_path: Path) -> None:
     dataset = in_files(tmp_path) if where == "files" else in_memory()
     packed = PACKS[name](dataset)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
 from tests.order import models
+from tests.thrift import sample
 
 import seekable as sk
 from seekable.nodes.bases import positions_of_row
@@ -69,8 +71,9 @@ def steered_at(dataset: sk.Dataset, number: int, *cuts: tuple[int, tuple[int, ..
     return node
 
 
-@pytest.mark.parametrize("position", [0, 1, 63, 100, 197])
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(
+    ("name", "position"), sample(itertools.product(PIPELINES, [0, 1, 63, 100, 197]), of=2)
+)
 def test_nothing_before_the_position_changes(name: str, position: int) -> None:
     make, number = PIPELINES[name]
     dataset = make()

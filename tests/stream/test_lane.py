@@ -54,7 +54,7 @@ def test_deltas_add_up_to_the_state(build: Any, batch: int) -> None:
     assert count
 
 
-@pytest.mark.parametrize("build", EACH)
+@pytest.mark.parametrize("build", sample(EACH, of=2))
 def test_deltas_add_up_from_a_restored_state_on(build: Any) -> None:
     stream = build(29, 2)
     first = LaneIterator(stream.stage, 0)

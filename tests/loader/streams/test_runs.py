@@ -57,7 +57,7 @@ def model(stream: sk.Stream, batch: int, end: str) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("end", "batch", "n"), sample(itertools.product(ENDS, [1, 3, 4, 8, 10, 1000], [12, 30, 61]), of=3)
+    ("end", "batch", "n"), sample(itertools.product(ENDS, [1, 3, 4, 8, 10, 1000], [12, 30, 61]), of=5)
 )
 def test_ends(n: int, batch: int, end: End) -> None:
     stream = numbers(0, n, lanes=4, epochs=2).filter(is_even)
