@@ -419,7 +419,7 @@ tell(run(loader, 40))
 )
 
 
-@pytest.mark.parametrize("place", ["hub", "folder"])
+@pytest.mark.parametrize("place", thrift.sample(["hub", "folder"], of=2))
 def test_rows_go_on_after_weights_changed_and_shards_were_appended(
     hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm, place: str
 ) -> None:
@@ -444,6 +444,7 @@ def test_rows_go_on_after_weights_changed_and_shards_were_appended(
     assert len([text for text in later if text in old | new]) > len(later) * 0.8
 
 
+@pytest.mark.exhaustive
 def test_the_founding_payload_goes_on_behind_its_row(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(shards("jsonl.gz"))
     hub.repos["me/words"] = Repo()
@@ -469,6 +470,7 @@ tell([before, document["resume_state"]["datasets"], run(again, 4)])
     assert (of_web, of_words) == (ALL[48:][: len(of_web)], texts(50)[16:][: len(of_words)])
 
 
+@pytest.mark.exhaustive
 def test_a_filter_above_may_change(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(shards("csv.gz"))
     code = """
@@ -706,6 +708,7 @@ def test_verify_finds_what_is_damaged_in_a_folder(tmp_path: Path) -> None:
         sk.open(spec)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_in_the_cache_of_huggingface_hub_is_scanned(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(shards("jsonl.gz", (1,)))
     download = "huggingface_hub.hf_hub_download('me/web', 'data/train-1.jsonl.gz', repo_type='dataset')"

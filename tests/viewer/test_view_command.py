@@ -11,6 +11,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.thrift import sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def test_ctrl_c_right_after_the_link_ends_with_0_too(tmp_path: Path) -> None:
     assert (process.returncode, b"interrupted" in said) == (0, False)
 
 
-@pytest.mark.parametrize("options", [["--no-browser"], ["--json"]], ids=["link", "json"])
+@pytest.mark.parametrize("options", sample([["--json"], ["--no-browser"]], of=2), ids=" ".join)
 def test_the_command_prints_its_link_and_ends_with_0(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"id": 1}\n')
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
