@@ -33,8 +33,6 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import typer
 import typer.main
 
-from seekable.cli.main import app
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import CodeType
@@ -338,6 +336,8 @@ def serve(descriptor: int) -> CodeType:
 
 def _build_commands() -> None:
     """Build the commands once: that takes as long as most of them run."""
+    from seekable.cli.main import app
+
     build = typer.main.get_command
     commands = build(app)
 

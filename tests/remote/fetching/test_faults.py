@@ -111,7 +111,7 @@ def test_any_schedule_gives_the_right_bytes_or_an_error(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_ahead", [False, True], ids=["reads", "reads ahead"])
 @pytest.mark.parametrize("has_disk", [False, True], ids=["in memory", "on disk"])
-@settings(max_examples=some(300, of=10), deadline=None)
+@settings(max_examples=some(300, of=20), deadline=None)
 @given(schedule=SCHEDULES, calls=st.lists(wants_of(), min_size=1, max_size=4))
 def test_any_of_many_schedules_gives_the_right_bytes_or_an_error(
     schedule: list[str], calls: list[list[tuple[int, int, int]]], *, is_ahead: bool, has_disk: bool
