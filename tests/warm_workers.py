@@ -30,14 +30,17 @@ if TYPE_CHECKING:
 _start_anew = processes.start_interpreter
 _PROCESS = os.getpid()
 _USERS = (processes, worker_pool)
-"""The modules that start workers by a name of their own; the helper of a fork starts in forks alone."""
+"""The modules that start workers by a name of their own."""
+
+_WORKERS = {processes.__name__, "seekable.loader.worker"}
+"""The programs of workers; a helper that reads stores for a fork is no worker, and starts as it is."""
 
 
 def start_fork(
     module: str, *numbers: int, stdin: int, stdout: int | None = None, pass_fds: Sequence[int] = ()
 ) -> Fork | subprocess.Popen[bytes]:
     """Do what `seekable.parallel.processes.start_interpreter` does, in a fork of the warm interpreter."""
-    if os.getpid() != _PROCESS:
+    if os.getpid() != _PROCESS or module not in _WORKERS:
         return _start_anew(module, *numbers, stdin=stdin, stdout=stdout, pass_fds=pass_fds)
     from tests.cli import warm
 
