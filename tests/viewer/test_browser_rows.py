@@ -83,6 +83,7 @@ def test_rows_are_looked_at_while_a_filter_runs_and_a_viewer_that_was_ended_is_s
         let_on.set()
         page.wait_for_selector("text=100 rows meet the filter")
         assert page.locator("tr.item").count() == 100
+        assert page.locator("[data-live]").count() == 0
         assert page.locator("#gone").is_hidden()
         page.clock.install()
         page.goto(server.url + "d/corpus/rows")

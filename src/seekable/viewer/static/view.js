@@ -111,6 +111,7 @@
   };
   // While the work goes on, a part that has the focus stays as it is, but for its progress.
   const renew = (old, fresh, live) => {
+    if (!fresh?.dataset.live) delete old.dataset.live;
     if (old.innerHTML === (fresh ? fresh.innerHTML : "")) return;
     if (!live || !fresh || !old.contains(document.activeElement)) { old.replaceChildren(...(fresh ? fresh.childNodes : [])); return; }
     const bar = old.querySelector("progress"), words = old.querySelector(".made");
