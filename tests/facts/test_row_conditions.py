@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,7 @@ def test_what_is_written_is_read(conditions: list[RowCondition]) -> None:
     "where",
     [
         *("x", "a ==", "a < b < c", "a in 5", "a == [1]", "a = null", 'a == "', "length(a"),
-        *('length(a) == "x"', "x y"),
+        *('length(a) == "x"', "x y", r'"a\q" == 1', r'a == "\q"', "a in [1,]"),
         *("a == 1 and", "a == 1 b == 2", "a[ == 1", "== 1", "a == 1" + " and a == 1" * 20),
     ],
 )
@@ -194,3 +195,10 @@ def test_small_data_is_that_of_eight_megabytes(tmp_path: Path) -> None:
     assert not is_small(sk.from_sequence(range(10_001))._node)
     (tmp_path / "a.jsonl").write_text(json.dumps("x" * 9_000_000) + "\n")
     assert not is_small(sk.open(tmp_path)._node)
+
+
+@given(st.text('ab"\\[]{}().,=<>! \t\nisngmcot0123eE+-_\u00e9\ud800', max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for read in (conditions_of, order_of):
+        with contextlib.suppress(InvalidArgument):
+            read(text)

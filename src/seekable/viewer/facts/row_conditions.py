@@ -221,14 +221,17 @@ def _condition(text: str, at: int) -> tuple[RowCondition, int]:
 
 
 def _path(text: str) -> KeyPath:
-    return path_of(json.loads(text, strict=False) if text.startswith('"') else text)
+    return path_of(_value(text) if text.startswith('"') else text)
 
 
 def _value(text: str) -> Any:
     """Return the value that a word writes: one of JSON, or the word itself."""
     try:
         return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if text.startswith(('"', "[")):
+            message = f"{text[:80]} is written as in JSON, and cannot be read so ({error}): {_HELP}"
+            raise InvalidArgument(message) from error
         return text
 
 
