@@ -241,6 +241,8 @@ def test_values_without_a_common_type_are_refused(tmp_path: Path) -> None:
         sk.open(written(tmp_path, [{"a": 1}, {"a": "x"}]), decode="arrow")
     with pytest.raises(sk.errors.UnsupportedFormat, match=r"row 0: the record is no object but list"):
         sk.open(written(tmp_path, [[1]]), decode="numpy")
+    with pytest.raises(sk.errors.BadKey, match="it is a RecordBatch"):
+        sk.open(written(tmp_path, [{"a": 1}]), decode="arrow", key="a")
     (tmp_path / "a.txt").write_text("a\n")
     with pytest.raises(sk.errors.InvalidArgument, match="decode must be one of"):
         sk.open(tmp_path / "a.txt", decode="arrow")

@@ -106,10 +106,6 @@ class LineColumns(ColumnsDecoder):
         """Return the types of all columns."""
         return {field.name: field.type for field in self.schema}
 
-    def of_key(self, field: str) -> Decoder | None:
-        """Return a decoder of lines to objects whose ``key`` is one field alone."""
-        return self.lines.of_key(field)
-
     def as_json(self, into: Saving) -> dict[str, Any]:
         """Return the form, and the columns that the user named; the files have their types."""
         return {"decode": into.named(self.name), **self.described_besides()}
