@@ -12,6 +12,7 @@ from tests.thrift import sample
 
 from seekable.cli.exits import errors_told, in_options
 from seekable.cli.main import app
+from seekable.remote.stores.storage_options import options_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +151,7 @@ def test_messages_name_the_options_of_the_command_that_runs() -> None:
         ("only with pipes='allow': a", ["kaldi", "copy"], "only with --pipes allow: a"),
         ("with sk.Index(folder=), or jobs=1", ["head"], "with --index folder=, or jobs=1"),
         ("index=sk.Index(publish=True) puts", ["index"], "--publish puts"),
-        ("set storage_options={'region': 'x'}, to", ["get"], "set --storage region='x', to"),
+        ("give " + options_in_words("{'region': 'x'}") + " to", ["get"], "give --storage region='x' to"),
         ('sk.open(..., key="id"), or', ["get"], "--key id, or"),
         (
             "say format=sk.formats.Tar(group='key', f=g)",

@@ -217,7 +217,7 @@ def test_a_doctor_looks_at_a_store(bucket: Bucket, tmp_path: Path, monkeypatch: 
     found = {
         one["name"]: one["value"] for one in json.loads(done.stdout)["findings"] if one["group"] in GROUPS
     }
-    assert found["credentials"] == "access_key_id of storage_options"
+    assert found["credentials"] == "access_key_id of the options"
     assert found["endpoint"].endswith("region us-east-1")
     assert found["listing"].startswith("4 object(s)")
     assert found["wrong etag"].startswith("refused (412)")

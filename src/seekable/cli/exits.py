@@ -218,7 +218,10 @@ _GIVEN = re.compile(r"format=\w+\(\.\.\.\)")
 _PAIR = r"([a-z]\w*)=(True|False|'[^']*'|\"[^\"]*\"|\d+|\.\.\.)?"
 _ONLY_PAIRS = re.compile(rf"{_PAIR}(?:, {_PAIR})*")
 _ARGUMENT = re.compile(rf"(?<!--index )(?<!--set )(?<!--storage )(?<![\w.='-]){_PAIR}(?=[\s,.;:)`]|$)")
-_OF_STORES = re.compile(r"(?:storage_)?options=\{'(\w+)': ([^{}]+)\}")
+_OF_STORES = re.compile(
+    r"storage=sk\.Storage\(options=\{'(\w+)': ([^{}]+|\{[^{}]*\})\}\)"
+    r"(?: \(in sk\.kaldi storage_options=.*?\}\))?"
+)
 _PLAIN = re.compile(r"[\w./:-]*")
 """A value that needs no quotes in a shell."""
 

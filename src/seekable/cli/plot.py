@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -98,7 +98,7 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
 
     if as_csv and shown.as_json:
         raise InvalidArgument("--csv and --json are two forms of the same numbers: give one of them")
-    figure = Plot(target, options, run, data, shown).figure(kind.value)
+    figure = Plot(target=target, run=run, data=data, shown=shown, **asdict(options)).figure(kind.value)
     if shown.as_json:
         made = document(figure.document)
     else:

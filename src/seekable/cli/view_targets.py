@@ -35,7 +35,6 @@ from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, o
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.cli.plot import PlotOptions
     from seekable.loader.loader import Loader
     from seekable.parallel.progress import ProgressHook
     from seekable.viewer.fact_figures import Figure
@@ -208,15 +207,19 @@ def _pipeline(path: str, batches: Batches, place: dict[str, Any]) -> OpenPipelin
 _LAST = (1 << 53) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
     """What ``seekable plot`` draws: the target, and the options of the command."""
 
     target: str
-    options: PlotOptions
     run: RunOptions
     data: DataOptions
     shown: Shown
+    start: int | None
+    stop: int | None
+    unit: Unit | None
+    text_key: str | None
+    tokenizer: str | None
 
     def figure(self, kind: str) -> Figure:
         """Return the figure of the target.
@@ -235,7 +238,7 @@ class Plot:
             return figures.files_figure(self._name, file_sizes([self._source()]))
         if kind == "loss":
             log = loss_log_of(self.target)
-            start, last = self._start, _LAST if self.options.stop is None else self.options.stop - 1
+            start, last = self._first, _LAST if self.stop is None else self.stop - 1
             found = [spike for spike in spikes(log) if start <= spike.step <= last]
             return figures.loss_figure(log.between(start, last), found)
         loader = self._loader()
@@ -244,14 +247,14 @@ class Plot:
         return self._padding(loader) if kind == "padding" else self._mixture(loader)
 
     def _check(self, kind: str) -> None:
-        start, stop = self.options.start, self.options.stop
+        start, stop = self.start, self.stop
         if kind in {"lengths", "files"} and (start, stop) != (None, None):
             message = f"{kind} are of all records, which have no steps: leave --from and --to out"
             raise InvalidArgument(message)
-        if kind != "mixture" and self.options.unit is not None:
+        if kind != "mixture" and self.unit is not None:
             raise InvalidArgument(f"--in is what a mixture is counted in: leave it out of plot {kind}")
-        if stop is not None and stop <= self._start:
-            raise InvalidArgument(f"--to must be above --from (got {stop:,} and {self._start:,})")
+        if stop is not None and stop <= self._first:
+            raise InvalidArgument(f"--to must be above --from (got {stop:,} and {self._first:,})")
 
     @property
     def _name(self) -> str:
@@ -259,14 +262,13 @@ class Plot:
         return name_of(self.target)
 
     @property
-    def _start(self) -> int:
+    def _first(self) -> int:
         """The first step."""
-        return self.options.start or 0
+        return self.start or 0
 
     def _stop(self, loader: Loader) -> int:
         """Return the step after the last."""
-        given = self.options.stop
-        return usual_stop(loader, start=self._start) if given is None else given
+        return usual_stop(loader, start=self._first) if self.stop is None else self.stop
 
     def _loader(self) -> Loader:
         """Return the loader of a saved state, a pipeline file or a function.
@@ -308,28 +310,27 @@ class Plot:
 
     def _schedule(self, loader: Loader) -> Figure:
         weights = schedule(loader)
-        stop = self.options.stop
+        stop = self.stop
         if stop is None:
             stop = max(self._stop(loader), weights.steps[-1] * 5 // 4)
-        return figures.schedule_figure(self._name, weights, start=self._start, stop=stop)
+        return figures.schedule_figure(self._name, weights, start=self._first, stop=stop)
 
     def _mixture(self, loader: Loader) -> Figure:
-        options, node, rates = self.options, node_of(loader.dataset), None
-        unit: Unit = "records" if options.unit is None else options.unit.value
+        node, rates, unit = node_of(loader.dataset), None, self.unit or "records"
         if unit == "tokens":
             sources = zip(source_names(node), sources_in_files(node), strict=True)
-            rates = token_rates(sources, options.tokenizer, text_key=options.text_key)
-        found = mixture(loader, start=self._start, stop=self._stop(loader), unit=unit, tokens_per_byte=rates)
+            rates = token_rates(sources, self.tokenizer, text_key=self.text_key)
+        found = mixture(loader, start=self._first, stop=self._stop(loader), unit=unit, tokens_per_byte=rates)
         return figures.mixture_figure(self._name, found)
 
     def _padding(self, loader: Loader) -> Figure:
         """Return the padding by the index; by the records in the files where their texts are counted."""
-        options, start, measure, source = self.options, self._start, None, None
+        start, measure, source = self._first, None, None
         node = steerable.made_by(loader, start)
-        if options.tokenizer is not None or options.text_key is not None or index_unit(node) is None:
+        if self.tokenizer is not None or self.text_key is not None or index_unit(node) is None:
             source = as_in_files
             first = as_in_files(node).record(position_of(loader, start))
-            measure = record_measure(first, text_key=options.text_key, tokenizer=options.tokenizer)
+            measure = record_measure(first, text_key=self.text_key, tokenizer=self.tokenizer)
         work = padding(loader, start=start, stop=self._stop(loader), measure=measure, source=source)
         with StatusLine(shown=not self.shown.quiet) as line:
             for found in work:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from seekable._optional import optional
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument, Unreachable, WrongType
 from seekable.parallel.remote_executor import (
     RemoteExecutor,
     answer_call,
@@ -75,7 +75,7 @@ class DaskExecutor(RemoteExecutor):
             InvalidArgument: ``most`` is less than 1.
             WrongType: it is neither an address nor a client.
             MissingDependency: Dask is not installed.
-            OSError: there is no scheduler at the address.
+            Unreachable: there is no scheduler at the address.
         """
         if most is not None and most < 1:
             raise InvalidArgument(f"most must be at least 1, got {most}")
@@ -157,7 +157,7 @@ def _joined(address: str) -> Any:
     """Return a client of a scheduler that answers; Dask itself would try for half a minute.
 
     Raises:
-        OSError: none does.
+        Unreachable: none does.
     """
     connect: Callable[..., Any] = distributed.Client
     try:
@@ -170,7 +170,7 @@ def _joined(address: str) -> Any:
             f"no scheduler of Dask answers at {address!r} ({error}): start one with `dask scheduler`, or "
             f"write the address that it prints"
         )
-        raise OSError(message) from error
+        raise Unreachable(message) from error
 
 
 def _same(data: bytes) -> bytes:

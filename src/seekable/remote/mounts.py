@@ -151,7 +151,7 @@ def mount(address: str, options: Mapping[str, Any] | None = None, storage: objec
 
     Args:
         address: an address as the user gives it; with ``storage`` also a path of that file system.
-        options: the options of the store (``storage_options=``), or None for those of ``default_options``.
+        options: the options of the store, or None for those of ``default_options``.
         storage: an fsspec file system that reads the store, or None.
 
     Raises:

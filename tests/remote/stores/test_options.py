@@ -47,7 +47,7 @@ def test_an_option_has_one_name(scheme: str, given: dict[str, Any], values: dict
 
 WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("s3", {"regoin": "x"}, InvalidArgument, "did you mean 'region'"),
-    ("https", {"region": "x"}, InvalidArgument, "no option 'region' for https"),
+    ("https", {"region": "x"}, InvalidArgument, "https:// addresses has no option 'region'"),
     ("s3", {"key": "a", "access_key_id": "b"}, InvalidArgument, "twice"),
     ("s3", {"timeout": "soon"}, InvalidArgument, "number"),
     ("s3", {"timeout": 0}, InvalidArgument, "number"),

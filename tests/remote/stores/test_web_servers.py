@@ -127,7 +127,7 @@ def test_certificates_are_pem_or_a_path(tmp_path: Path, monkeypatch: pytest.Monk
     bundle = tmp_path / "bundle.pem"
     connect(root_certificate=PEM)
     connect(root_certificate=PEM.encode())
-    with pytest.raises(InvalidArgument, match=r"root_certificate'\] is no PEM and no file"):
+    with pytest.raises(InvalidArgument, match=r"root_certificate' is no PEM and no file"):
         connect(root_certificate=str(bundle))
     bundle.write_text(PEM)
     connect(root_certificate=bundle)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from seekable._optional import optional
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, Unreachable
 from seekable.parallel.remote_executor import (
     RemoteExecutor,
     answer_call,
@@ -87,7 +87,7 @@ class RayExecutor(RemoteExecutor):
         Raises:
             InvalidArgument: ``most`` is less than 1, or this process has joined another cluster.
             MissingDependency: Ray is not installed.
-            ConnectionError: there is no cluster at the address.
+            Unreachable: there is no cluster at the address.
         """
         if most is not None and most < 1:
             raise InvalidArgument(f"most must be at least 1, got {most}")
@@ -197,7 +197,7 @@ def _check_reachable(address: str | None) -> None:
     """Refuse an address at which nothing listens, because Ray would try for minutes.
 
     Raises:
-        ConnectionError: nothing listens there.
+        Unreachable: nothing listens there.
     """
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
@@ -205,7 +205,7 @@ def _check_reachable(address: str | None) -> None:
     try:
         socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
     except OSError as error:
-        raise ConnectionError(
+        raise Unreachable(
             f"there is no cluster of Ray at {address!r} ({error}): start one with `ray start --head`, or "
             f"compare the address with what `ray start` printed"
         ) from error

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from seekable._optional import is_installed, optional
 from seekable.errors import AccessDenied, InvalidArgument
 from seekable.remote.stores.obstore_errors import redacted
-from seekable.remote.stores.storage_options import CLIENT_NAMES, has_aws_files
+from seekable.remote.stores.storage_options import CLIENT_NAMES, has_aws_files, options_in_words
 from seekable.storage.addresses import SUFFIX_MARK, Address, UrlSecrets
 
 if TYPE_CHECKING:
@@ -162,12 +162,10 @@ def client_of(mount: Address, options: StorageOptions, secrets: UrlSecrets, *, k
         said = redacted(str(error), options.secrets)
     # Outside of the handler: the error of obstore may have a secret.
     if "Account must be specified" in said:
-        way = (
-            "set AZURE_STORAGE_ACCOUNT_NAME, or storage_options={'account_name': ...}, or write "
-            "az://CONTAINER@ACCOUNT/..."
-        )
+        given = options_in_words("{'account_name': ...}")
+        way = f"set AZURE_STORAGE_ACCOUNT_NAME, or give {given}, or write az://CONTAINER@ACCOUNT/..."
         raise AccessDenied(f"{mount.scheme}://{bucket}: the name of the storage account is not known; {way}")
-    raise InvalidArgument(f"{mount.scheme}://{bucket}: storage_options are refused: {said}")
+    raise InvalidArgument(f"{mount.scheme}://{bucket}: the options of the store are refused: {said}")
 
 
 def _s3(bucket: str, options: StorageOptions) -> Client:
@@ -229,7 +227,7 @@ def _client(
 def _web(host: str, options: StorageOptions, secrets: UrlSecrets, key: str) -> Client:
     url = f"{host}/{written(key)}" if key else host
     client_options = _client_options(options, endpoint=url)
-    kind = "headers of storage_options" if options.values.get("headers") else "none"
+    kind = "headers of the options" if options.values.get("headers") else "none"
     if secrets.userinfo:
         pair = base64.b64encode(unquote(secrets.userinfo).encode()).decode()
         headers = {"Authorization": f"Basic {pair}", **client_options.get("default_headers", {})}
@@ -281,7 +279,7 @@ def _chosen_credentials(options: StorageOptions, given: Sequence[str]) -> _Crede
     provider = options.values.get("credential_provider")
     if provider is not None:
         return _Credentials("a credential_provider", provider)
-    return _Credentials(f"{given[0]} of storage_options") if given else None
+    return _Credentials(f"{given[0]} of the options") if given else None
 
 
 def _config(options: StorageOptions) -> dict[str, Any]:
@@ -338,7 +336,7 @@ def _certificates(values: Mapping[str, Any], bundles: Sequence[str]) -> dict[str
             with open(value, encoding="ascii", errors="replace") as file:
                 found[name] = file.read()
         except OSError as error:
-            source = f"storage_options[{name!r}]" if name in values else named
+            source = f"the option {name!r}" if name in values else named
             message = f"{source} is no PEM and no file that can be read ({value!r}: {error.strerror})"
             raise InvalidArgument(message) from error
     return found

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable
 from seekable.remote.stores.object_store import Passing
+from seekable.remote.stores.storage_options import options_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Failure", "NoLength", "failure_of", "redacted"]
+__all__ = ["AUTHORIZATION", "Failure", "NoLength", "failure_of", "redacted"]
 
 _STATUS = re.compile(r"status(?: code)?: ([0-9]{3})")
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
@@ -64,15 +65,19 @@ _PLAIN_HTTP_REFUSED = "HTTP error: builder error"
 
 _LIMIT = 400
 
+_ANONYMOUS = options_in_words("{'anonymous': True}")
+AUTHORIZATION = options_in_words("{'headers': {'Authorization': ...}}")
+"""How to give a header that says who asks."""
+_CERTIFICATE = options_in_words("{'root_certificate': ...}")
+
 _WAYS = {
-    "s3": "set AWS_PROFILE (needs boto3), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-    "storage_options={'anonymous': True} for public data",
-    "gs": "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS, or "
-    "storage_options={'anonymous': True} for public data",
-    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or storage_options={'account_name': "
-    "..., 'account_key' or 'sas_key': ...}, or {'anonymous': True} for public data",
-    "http": "put user:password@ before the host, or set storage_options={'headers': {'Authorization': ...}}; "
-    "a signed URL may have expired",
+    "s3": "set AWS_PROFILE (needs boto3), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or for public data "
+    f"{_ANONYMOUS}",
+    "gs": "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS, or for public "
+    f"data {_ANONYMOUS}",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or give them as the options "
+    f"'account_name' and 'account_key' or 'sas_key', or for public data {_ANONYMOUS}",
+    "http": f"put user:password@ before the host, or give {AUTHORIZATION}; a signed URL may have expired",
 }
 """The ways to other credentials, by scheme."""
 
@@ -187,7 +192,8 @@ def _wrong_here(text: str, *, failed: str, said: str) -> Exception | None:
     if _OTHER_REGION.search(text):
         found = _REGION.search(text)
         region = repr(found[1] or found[2]) if found else "..."
-        way = f"set AWS_REGION, or storage_options={{'region': {region}}}, to the region of the bucket"
+        given = options_in_words(f"{{'region': {region}}}")
+        way = f"set AWS_REGION to the region of the bucket, or give {given}"
         return Unreachable(f"{failed}: the bucket is in another region ({said}); {way}")
     if _CLOCK.search(text):
         return AccessDenied(
@@ -200,9 +206,7 @@ def _wrong_here(text: str, *, failed: str, said: str) -> Exception | None:
         way = "leave allow_http out, or give an endpoint of https://"
         return InvalidArgument(f"{failed}: its address is of http://, and allow_http is False; {way}")
     if certificate is not None:
-        way = (
-            "set storage_options={'root_certificate': ...}, or {'allow_invalid_certificates': True} for tests"
-        )
+        way = f"give {_CERTIFICATE}, or for tests the option 'allow_invalid_certificates'"
         return Unreachable(f"{failed}: its certificate is not trusted ({certificate[1]}; {said}); {way}")
     return None
 

@@ -17,7 +17,7 @@ from seekable.errors import (
 )
 from seekable.remote.stores.object_store import Passing, Stat, Store, changed, in_thread, plain_etag
 from seekable.remote.stores.obstore_clients import key_of_path, path_of_key
-from seekable.remote.stores.obstore_errors import Failure, NoLength, failure_of
+from seekable.remote.stores.obstore_errors import AUTHORIZATION, Failure, NoLength, failure_of
 from seekable.storage.addresses import Address, shown
 
 if TYPE_CHECKING:
@@ -440,7 +440,7 @@ def _page_refused(shown: str, content_type: str | None, credentials: str) -> Acc
     return AccessDenied(
         f"{shown} cannot be read: the server answers with a web page ({content_type}) in the place of the "
         f"file, such as one that asks for a log-in (credentials: {credentials}); give the address of the "
-        f"file, or storage_options={{'headers': {{'Authorization': ...}}}}, or download the file"
+        f"file, or {AUTHORIZATION}, or download the file"
     )
 
 

@@ -17,7 +17,7 @@ from seekable.storage.addresses import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["StorageOptions", "checked_options", "has_aws_files"]
+__all__ = ["StorageOptions", "checked_options", "has_aws_files", "options_in_words"]
 
 _S3: Final = frozenset(
     (
@@ -202,6 +202,19 @@ class StorageOptions:
         return StorageOptions, (self.without_secrets().values,)
 
 
+def options_in_words(values: str) -> str:
+    """Return what to write to give options to a store: for `sk.open` and the like, and for `sk.kaldi`.
+
+    Args:
+        values: the options as a dict, in Python.
+
+    Example:
+        >>> options_in_words("{'anonymous': True}")
+        "storage=sk.Storage(options={'anonymous': True}) (in sk.kaldi storage_options={'anonymous': True})"
+    """
+    return f"storage=sk.Storage(options={values}) (in sk.kaldi storage_options={values})"
+
+
 def checked_options(
     scheme: str, given: Mapping[str, Any] | None, file_system: object = None
 ) -> StorageOptions:
@@ -220,13 +233,15 @@ def checked_options(
         WrongType: the options are not a mapping, or a value has a wrong type.
     """
     if given is not None and not isinstance(given, Mapping):
-        message = f"storage_options must be a mapping of names to values (got a {type(given).__name__})"
+        message = (
+            f"the options of a store must be a mapping of names to values (got a {type(given).__name__})"
+        )
         raise WrongType(message)
     if file_system is not None:
         if given:
             message = (
-                "storage= and storage_options= exclude each other: give the options to the file system, "
-                "where you make it"
+                "the file system and the options of a store exclude each other: give the options to the file "
+                "system, where you make it"
             )
             raise InvalidArgument(message)
         return StorageOptions({"file_system": file_system})
@@ -236,11 +251,11 @@ def checked_options(
     for name, value in _flat(given or {}):
         known = _canonical(scheme, name)
         if known in values and values[known] != value:
-            message = f"storage_options name {known!r} twice, with different values"
+            message = f"the options of a store name {known!r} twice, with different values"
             raise InvalidArgument(message)
         values[known] = _checked_value(known, value)
     if values.get("endpoint") is not None:
-        values["endpoint"] = _endpoint("storage_options['endpoint']", values["endpoint"]) or None
+        values["endpoint"] = _endpoint("the option 'endpoint' of a store", values["endpoint"]) or None
     return StorageOptions({name: value for name, value in values.items() if value is not None})
 
 
@@ -248,7 +263,7 @@ def _flat(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
     for name, value in given.items():
         if not isinstance(name, str):
-            message = f"the names of storage_options must be str (got {name!r})"
+            message = f"the names of the options of a store must be str (got {name!r})"
             raise WrongType(message)
         if name in _NESTED and isinstance(value, Mapping):
             pairs += _flat(value)
@@ -271,7 +286,7 @@ def _canonical(scheme: str, name: str) -> str:
     if hint is None:
         names = " or ".join(map(repr, near))
         hint = f"did you mean {names}?" if near else f"known are {', '.join(sorted(known))}"
-    message = f"storage_options have no option {name!r} for {scheme}:// addresses: {hint}"
+    message = f"a store of {scheme}:// addresses has no option {name!r}: {hint}"
     raise InvalidArgument(message)
 
 
@@ -287,11 +302,13 @@ def _checked_value(name: str, value: Any) -> Any:
     if name == "headers":
         if not isinstance(value, Mapping):
             what = f"a mapping of names to texts (got a {type(value).__name__})"
-            message = f"storage_options['headers'] must be {what}"
+            message = f"the option 'headers' of a store must be {what}"
             raise WrongType(message)
         return {str(header): str(text) for header, text in value.items()}
     if name == "credential_provider" and not callable(value):
-        message = f"storage_options['credential_provider'] must be callable (got a {type(value).__name__})"
+        message = (
+            f"the option 'credential_provider' of a store must be callable (got a {type(value).__name__})"
+        )
         raise WrongType(message)
     return _certificate(name, value) if name in _CERTIFICATES else value
 
@@ -300,7 +317,7 @@ def _certificate(name: str, value: object) -> str:
     """Return PEM, or the path of a file with it, as text."""
     text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
     if not isinstance(text, str | os.PathLike):
-        message = f"storage_options[{name!r}] must be PEM or a path (got a {type(value).__name__})"
+        message = f"the option {name!r} of a store must be PEM or a path (got a {type(value).__name__})"
         raise WrongType(message)
     return os.fspath(text)
 
@@ -322,7 +339,7 @@ def _flag(name: str, value: object) -> bool:
     flags = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     found = flags.get(str(value).lower())
     if found is None:
-        message = f"storage_options[{name!r}] must be True or False (got {value!r})"
+        message = f"the option {name!r} of a store must be True or False (got {value!r})"
         raise InvalidArgument(message)
     return found
 
@@ -333,7 +350,7 @@ def _number(name: str, value: object, *, least: float) -> float:
     except ValueError:
         found = -1
     if not least <= found < float("inf"):
-        message = f"storage_options[{name!r}] must be a number of at least {least} (got {value!r})"
+        message = f"the option {name!r} of a store must be a number of at least {least} (got {value!r})"
         raise InvalidArgument(message)
     return found
 
@@ -341,7 +358,7 @@ def _number(name: str, value: object, *, least: float) -> float:
 def _whole(name: str, value: object) -> int:
     found = _number(name, value, least=0)
     if found != int(found):
-        message = f"storage_options[{name!r}] must be a whole number of at least 0 (got {value!r})"
+        message = f"the option {name!r} of a store must be a whole number of at least 0 (got {value!r})"
         raise InvalidArgument(message)
     return int(found)
 
