@@ -76,9 +76,6 @@ def test_few_rows_stand_in_descriptions() -> None:
     few, many = np.arange(MOST_INLINE), np.arange(MOST_INLINE + 1)
     assert rows_of_text(described_rows(few)["list"]).tolist() == few.tolist()
     assert described_rows(many).keys() == {"excluded", "rows"}
-    file = ExcludedFile("a", "")
-    assert ExcludedRows.of([(file, few)]).fits_inline
-    assert not ExcludedRows.of([(file, many)]).fits_inline
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def _in_words(piece: dict[str, Any]) -> str:
 
 
 def _source(place: dict[str, Any]) -> str:
-    """Return the place of the record that a document was made of, or else of the piece."""
+    """Return where the record lies that became a document; else where the piece lies."""
     found = place.get("source", place)
     at = "" if not found["length"] else f", byte {found['offset']:,}"
     return f"{found['path']}, record {found['row']:,}{at}"

@@ -229,7 +229,7 @@ def format_for(look: Look, name: str) -> Format:
 
 
 def check_value(value: Format, name: str, shown: str) -> None:
-    """Check that the files of a source are of the format of a value.
+    """Check that a source's files are in the format that a value stands for.
 
     Args:
         value: the format that the user gave.

@@ -201,7 +201,7 @@ class Opening(Protocol):
     """The argument ``key`` of the user: a field, a function of records, or None."""
 
     def records(self, claim: Claim) -> Any:
-        """Return the source of the files of a claim, indexed, with keys and the columns of folders.
+        """Index the claimed files, and return their source, with keys and with columns from folder names.
 
         Raises:
             SeekableError: as ``sk.open``.

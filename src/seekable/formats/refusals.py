@@ -235,10 +235,6 @@ def _to_sequence(reader: str) -> str:
     return f"read it with {reader}, and give that to sk.from_sequence(..., version=1)"
 
 
-def _to_iterable(reader: str) -> str:
-    return f"read it with {reader}, and give the items to sk.from_iterable"
-
-
 OTHER_TOOLS: tuple[tuple[OtherTool, Callable[[Folder], bool]], ...] = (
     (OtherTool("a dataset of MosaicML Streaming (MDS)",
                _to_sequence("streaming.StreamingDataset(local='DIR', batch_size=1)"), planned=True), _is_mds),
@@ -350,7 +346,7 @@ def _by_folder(listing: Listing) -> dict[str, set[str]]:
 
 
 def _never_data(listing: Listing, files: Mapping[str, set[str]]) -> frozenset[str]:
-    """Return the files of all indexes of other tools, which formats know at a mark of theirs."""
+    """Return the indexes that other tools have written, which formats know by a mark."""
     never: set[str] = set()
     for folder, names in files.items():
         for form in _formats_at(names):

@@ -1,4 +1,4 @@
-"""The digests of the index, all of them made with xxh3_64: three of each file, and one of each key.
+"""The digests in an index: three for each file and one for each key, all by xxh3_64.
 
 - *head and tail*: of the first 64 KiB, the last 64 KiB (they overlap in a small file) and the size
   as a little-endian uint64. Cheap; part of fingerprints.

@@ -445,7 +445,7 @@ def _others(folders: Iterable[str], made: dict[str, Any]) -> Iterator[tuple[tupl
 
 
 def _take_over(index: KeyIndex, ends: Int64s, shifts: Int64s, *, hashes: UInt64s, has_key: Bools) -> None:
-    """Move the hashes of an older index to the present rows of its files; a shift of -1 drops a file."""
+    """Move the hashes in an older index to where its rows are now; a shift by -1 drops a file."""
     if not index.count:
         return
     pairs = np.memmap(index.path, _WORD, "r", shape=(2, index.count))

@@ -1,4 +1,4 @@
-"""One batch of a list of records, or of columns.
+"""Makes one batch from a list of records, or from columns.
 
 A collate function gets the list of the records of a batch. One with an attribute ``columnar`` that is true
 gets columns instead, where the dataset decodes tables as ``"numpy"`` (a dict of arrays and lists) or

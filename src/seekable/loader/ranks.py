@@ -40,7 +40,7 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def rank_around() -> tuple[int, int]:
-    """Return the rank of this process and the number of all: of torch, of the environment, or of one process.
+    """Return this process's rank and how many ranks there are, by torch or the environment; else ``(0, 1)``.
 
     Raises:
         AmbiguousRank: the environment names a number of ranks and not which of them this is, or no number.

@@ -332,7 +332,7 @@ class Ascending(UnaryNode, OrderNode):
         return start // size * below, None if stop is None else -(-stop // size) * below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions of those of the child's rows that are rows of this node."""
+        """Return at which positions this node has the child's rows, for those that it has."""
         epochs, rows = np.divmod(positions, self._child_size)
         places = self.before(rows)
         own: Int64s = (epochs * self.size + places)[self.before(rows + 1) > places]

@@ -108,7 +108,7 @@ def excluded_rows(node: Node, what: object) -> ExcludedRows:
 
 
 def rows_left_out(domain: Node, rows: Int64s) -> ExcludedRows:
-    """Return the rows of files that some rows of a dataset are made of.
+    """Return which rows in files make some rows of a dataset.
 
     Args:
         domain: the dataset.

@@ -383,7 +383,7 @@ _NONE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def _places(domain: Node, leaf: LeafNode, rows: Int64s) -> Int64s:
-    """Return the rows of a domain that are made of some rows of one of its sources."""
+    """Return the rows in a domain that some rows in one source lead to."""
     if domain is leaf:
         return rows
     within = SearchRange(0, known_size(domain, "without()"), range(1))

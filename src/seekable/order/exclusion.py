@@ -269,7 +269,7 @@ class RowBitmap(RowSet):
 
 
 def _bits(rows: Int64s, size: int) -> NDArray[np.uint64]:
-    """Return words of little-endian bits, of which those of ascending distinct rows are set."""
+    """Return little-endian words in which the bits at some rows, ascending and distinct, are set."""
     words = np.zeros((size >> _WORD_SHIFT) + 1, dtype="<u8")
     if rows.size:
         of_rows = rows >> _WORD_SHIFT

@@ -1,1 +1,1 @@
-"""Samples of one length, made of pieces of the records of any dataset that has lists."""
+"""Samples of one length, cut from the records of any dataset that has lists."""

@@ -1,4 +1,4 @@
-"""The number of tokens of each row of a dataset whose records have lists of tokens: all are read once.
+"""How many tokens each row has, in a dataset whose records hold lists of tokens: all rows are read once.
 
 Lists of tables are counted from the offsets that Arrow has for them; no list is made. The lengths lie in a
 temporary file, which is memory-mapped, as the rows that ``filter`` keeps.

@@ -1,4 +1,4 @@
-"""A function of a range of numbers, called for each part of ``range(count)``, here or in other processes.
+"""Calls a function for each part of ``range(count)``, here or in other processes.
 
 The numbers are rows of a dataset, or files to be written. A range takes a fraction of a second, and what the
 function returns comes in the order of the ranges, however many processes there are. The function travels to

@@ -1,4 +1,4 @@
-"""The files of a split of a repository: by the metadata of its README, else by the names of its files. Pure.
+"""Which files make a split in a repository: its README says it, or the file names do. Pure.
 
 The ``configs`` of the README name datasets, their splits and patterns of files. Without them a file belongs
 to the split that its name contains (``data/train-00000-of-00002.parquet``, ``corpus-train.jsonl.gz``) or that

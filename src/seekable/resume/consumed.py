@@ -1,4 +1,4 @@
-"""The progress of an old run: of each dataset that it read, and of each source of that dataset.
+"""How far an old run has read: each dataset, and each source below it.
 
 A run over a dataset reads one dataset. A run over a stream reads a dataset in each of its first stages, its
 readers, in several lanes. In lane ``l`` a reader reads the rows ``r`` with ``r % lanes == l`` of each epoch,
@@ -133,8 +133,8 @@ def consumed(progress: DatasetProgress) -> Consumed:
         >>> ((source, remainder),) = consumed(at).remainders
         >>> [position for _, positions in remainder.segments for position in positions]
         [8, 5, 7, 9]
-        >>> remainder.num_begun, remainder.num_delivered, consumed(at).num_epochs
-        (1, 6, 0)
+        >>> remainder.num_begun, remainder.num_left, consumed(at).num_epochs
+        (1, 4, 0)
     """
     dataset, remaining = progress.dataset, progress.remaining
     by_source = zip(
@@ -294,11 +294,6 @@ class Remainder:
 
     size: int
     """The number of records in an epoch."""
-
-    @property
-    def num_delivered(self) -> int:
-        """The number of rows of the begun epoch that were delivered; 0 if lanes are still in two epochs."""
-        return max(0, self.size - self.num_left) if self.num_begun else 0
 
     @property
     def num_left(self) -> int:

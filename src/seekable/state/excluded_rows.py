@@ -157,11 +157,6 @@ class ExcludedRows:
         edges = np.cumsum([0, *(rows.size for rows in each)]).astype(np.int64)
         return cls(files, edges, np.concatenate([np.empty(0, dtype=np.int64), *each]))
 
-    @property
-    def fits_inline(self) -> bool:
-        """True if the rows are few enough to stand in a state themselves."""
-        return len(self) <= MOST_INLINE
-
     def __len__(self) -> int:
         """Return the number of rows in all files."""
         return int(self.rows.size)

@@ -244,7 +244,7 @@ _FILLERS: Final = tuple(_filler(bits) for bits in range(8))
 
 
 def inflate_from_bit(data: memoryview, *, bit: int, window: bytes, path: str) -> Iterator[bytes]:
-    """Yield the content of deflated data from one of its blocks on, then that of the next gzip members.
+    """Yield what deflated data holds from one block on, and after it the next gzip members.
 
     Args:
         data: the bytes of the file, from the byte in which the block begins.

@@ -193,7 +193,7 @@ def rebuilt(stage: Stage, tokens: Sequence[Token]) -> list[Any]:
 
 
 def located(stage: Stage, token: Token) -> list[Any]:
-    """Return the places of the records that an item was made of, in the order of the graph.
+    """Return where the records lie that made an item, in the graph's order.
 
     Raises:
         BadToken: the stage has no item with this token.

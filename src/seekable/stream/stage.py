@@ -287,7 +287,7 @@ class Leaf(Stage):
 
     @abstractmethod
     def places(self, token: Token) -> list[Any]:
-        """Return the ``Location`` of each record that the item of a token consists of.
+        """Return a ``Location`` for each record that the item with a token consists of.
 
         Raises:
             BadToken: the stage has no item with this token.

@@ -1,4 +1,4 @@
-r"""Formulas of LaTeX as MathML: the small part that texts of models are full of.
+r"""LaTeX formulas as MathML: the small part that models write much.
 
 Fractions, roots, indices, powers, Greek letters, signs, names of functions, words and rows of matrices are
 known. A formula with anything else is shown as it was written, so that nothing is lost or made up.

@@ -34,7 +34,7 @@ _EXACT: Final = 2.0**53
 
 
 def exact(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return values of records as an array of some type, if it holds each of them as it is.
+    """Return values as an array in some type, if it holds each value exactly.
 
     Raises:
         UnsupportedType: a value is of another type.

@@ -82,7 +82,7 @@ class LineColumns(ColumnsDecoder):
         return self.lines.headed
 
     def for_head(self, head: bytes) -> LineColumns:
-        """Return the decoder of the records of one file of CSV.
+        """Return the decoder for the records in one CSV file.
 
         Args:
             head: the bytes before the file's first record.

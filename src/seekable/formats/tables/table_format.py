@@ -76,10 +76,6 @@ class TableFile(ABC):
         """
 
     @abstractmethod
-    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return about how much memory some columns of a group take as Arrow arrays."""
-
-    @abstractmethod
     def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         """Return the bytes that say where rows of a group lie, as far as they are not known yet.
 

@@ -1,4 +1,4 @@
-"""The format of a token store of the arguments of a user."""
+"""Makes the format for a token store from what a user has given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verification of files of tokens: ids that no token has, and the content of parts of token stores."""
+"""Verifies token files: ids that no token has, and parts in stores whose content has changed."""
 
 from __future__ import annotations
 

@@ -416,7 +416,7 @@ def _list(kind: pa.DataType) -> Fit:
 
 
 def _fitted_numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> np.ndarray[Any, Any]:
-    """Return an array of numbers, or of times, in the dtype of a type."""
+    """Return an array of numbers or times, converted to a type's dtype."""
     dtype = pa.array([], kind).to_numpy(zero_copy_only=False).dtype
     made = values.astype(dtype)
     if not np.array_equal(made, values, equal_nan=values.dtype.kind == "f"):

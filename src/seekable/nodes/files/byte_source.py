@@ -1,4 +1,4 @@
-"""The source of the formats whose records are runs of bytes: lines of JSON, text or CSV, entries of Kaldi."""
+"""Reads formats whose records are runs of bytes: JSON lines, text, CSV, and entries in Kaldi's archives."""
 
 from __future__ import annotations
 

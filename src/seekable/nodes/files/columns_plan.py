@@ -35,7 +35,7 @@ class PlannedRanges(Protocol):
     """What is asked of the plan that reads the same records one by one, as record batches of one row."""
 
     def with_views(self, use: Callable[[list[memoryview]], T]) -> T:
-        """Return the result of a function of the ranges of the records, which are in memory meanwhile."""
+        """Call a function with the records' ranges, which are in memory meanwhile; return its result."""
 
     def by_decoder(self) -> list[tuple[ColumnsDecoder, list[int]]]:
         """Return the decoders of the records, each with the indices of its records in the plan."""

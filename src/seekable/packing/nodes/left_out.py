@@ -57,7 +57,7 @@ class LeftOutDocuments:
         return self if joined.size == self.rows.size else LeftOutDocuments(joined)
 
     def out_of(self, pieces: PlacedPieces) -> PlacedPieces:
-        """Return pieces of samples, of which those of these documents are marked as left out.
+        """Return the pieces, with those that these documents made marked as left out.
 
         The sentinels of a document that was rearranged are left out with it.
         """

@@ -1,4 +1,4 @@
-"""Lists of numbers in the records of a plan, as flat arrays: of tables the buffers of Arrow."""
+"""Lists of numbers that planned records hold, as flat arrays; tables give Arrow's own buffers."""
 
 from __future__ import annotations
 

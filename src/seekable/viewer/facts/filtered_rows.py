@@ -149,7 +149,7 @@ def _narrowed(node: Node, conditions: Iterable[RowCondition], order: RowOrder | 
 
 
 def _runs(node: Node, conditions: Sequence[RowCondition], size: int) -> Int64s:
-    """Return the runs of rows that may pass, by the statistics of tables: int64, of shape (runs, 2)."""
+    """Return which runs of rows may pass, by the tables' statistics: int64, shape (runs, 2)."""
     known = node.declared()
     simple = [
         (each.path[0], each.operator, each.value)

@@ -62,7 +62,7 @@ def token_contents(source: TokenSource, length: int) -> dict[str, Any]:
 
 
 def packing_of(lengths: Int64s, length: int) -> dict[str, Any]:
-    """Return the number of documents and tokens, and what both methods of packing make of them.
+    """Count documents and tokens, and say what either way to pack makes of them.
 
     Args:
         lengths: the tokens of each document.

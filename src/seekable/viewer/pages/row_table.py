@@ -110,7 +110,7 @@ class RecordTable:
 
 
 def columns_of(opened: Opened, name: str, *, seconds: float) -> AskedJob:
-    """Return the columns of data: of all rows if they are small, else of a sample that may still be read."""
+    """Return the columns: from all rows if these are small, else from a sample that may still be read."""
     node = node_of(opened.dataset(name))
     if not opened.scans or not node.size:
         return AskedJob()

@@ -179,7 +179,7 @@ def _kept(found: FilteredRows | None) -> Int64s:
 
 
 def _numbers(chosen: Int64s | None, of: int, at: int, count: int, seed: int | None) -> tuple[Int64s, str]:
-    """Return the rows of a page, of those that were chosen or of all, and what they are made of."""
+    """Return the rows that a page shows, chosen ones or all, and what they are made of."""
     if seed is None:
         places, made_of = np.arange(min(at, of), min(at + count, of)), FROM_INDEX
     else:

@@ -202,22 +202,6 @@ class ArrowTable(TableFile):
             return _of_no_columns(stop - start)
         return self._checked(group, self._batch(group, columns, start), start, stop)
 
-    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return how many bytes the buffers of columns have, decompressed."""
-        try:
-            sizes = self._buffer_sizes(group)
-        except InvalidArrow:  # said with all details when it is read
-            return self._layout.groups[group].block.body_bytes
-        counts = [_buffers(field.type) for field in self._schema]
-        if any(count is None for count in counts) or sum(filter(None, counts)) != len(sizes):
-            return sum(sizes)
-        wanted, total, at = {self._numbers[name] for name in columns}, 0, 0
-        for number, count in enumerate(filter(lambda count: count is not None, counts)):
-            assert count is not None
-            total += sum(sizes[at : at + count]) if number in wanted else 0
-            at += count
-        return total
-
     def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         """Return nothing: opening the file has found all record batches."""
         return []

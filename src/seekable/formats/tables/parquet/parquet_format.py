@@ -244,16 +244,6 @@ class ParquetTable(TableFile):
                 self._group_of(group, row, [name], refused)  # so that the error names the column it is of
             raise self._damage.corrupt(group, row, columns[0], error) from error
 
-    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return about how much memory some columns of a group take."""
-        total = 0
-        for name in columns:
-            with self._damage.named(group, 0, name):
-                for leaf in self._fields.field(name).leaves:
-                    chunk = self._layout.chunk(group, leaf.number, self._footer.start)
-                    total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
-        return total
-
     def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         """Return the page indexes and heads of chunks whose pages are not known; whole chunks without one."""
         found: list[tuple[int, int]] = []

@@ -158,7 +158,7 @@ def _paired(conversation: Conversation, whole: Rendered) -> dict[int, Span]:
 def _marked(
     conversation: Conversation, number: int, whole: Rendered, render: Render, *, marks: bool
 ) -> list[Span]:
-    """Return the span of a turn; of one of the model, only what a template that marks has marked in it."""
+    """Return a turn's span; where the template marks what is trained on, only this, in turns by the model."""
     start, end = _turn_span(conversation, number, whole.text, render)
     if not marks or conversation.messages[number]["role"] != _ASSISTANT:
         return [(start, end)]
