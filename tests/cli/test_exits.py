@@ -52,6 +52,7 @@ FAILURES: list[tuple[str, list[str], int, str]] = [
     ("a truth that is none", ["head", "corpus", "--storage", "refresh=no"], 2, "InvalidArgument"),
     ("a count that is none", ["head", "corpus", "--index", "most_bytes=all"], 2, "InvalidArgument"),
     ("a command that is no more", ["pack", "corpus", "-L", "8"], 2, "UsageError"),
+    ("a command of other tools", ["stats", "corpus"], 2, "UsageError"),
     ("an option that is no more", ["head", "corpus", "--no-progress"], 2, "UsageError"),
     ("a doctor of nothing", ["doctor", "no/such"], 4, "DataNotFound"),
     ("no such command", ["indx", "corpus"], 2, "UsageError"),
