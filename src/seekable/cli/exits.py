@@ -186,7 +186,7 @@ _INSTEAD = {
 
 _OF_FORMATS = ("bos", "delimiter", "dtype", "encoding", "eos", "holder", "partitions", "quote")
 INSTEAD_OF_COMMANDS = {
-    "stats": "`seekable info PATH` counts records and bytes, `seekable plot lengths PATH` draws their lengths",
+    "stats": "`seekable info PATH` counts records and bytes, `seekable plot lengths PATH` draws lengths",
     "cat": "`seekable head PATH -n N` prints records, `seekable export PATH NEW.jsonl` writes all of them",
     "convert": "`seekable export PATH NEW.parquet` writes Parquet, JSON lines or tar",
     "pack": "`seekable info PATH --length N` says what packing gives, `seekable get PATH ROW --sample N` "
