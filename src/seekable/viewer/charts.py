@@ -143,6 +143,11 @@ class Sheet:
         path = "".join(f"M{x:g} {at:g}h{width:g}" for at in y)
         self._body.append(f'<path class="grid" d="{path}"/>')
 
+    def ticks(self, x: Iterable[float], y: float, height: float) -> None:
+        """Draw a short upright line at each of some places."""
+        path = "".join(f"M{at:g} {y:g}v{height:g}" for at in x)
+        self._body.append(f'<path class="dots" d="{path}" stroke-width="0.6"/>')
+
     def __str__(self) -> str:
         return self._head + "\n".join(self._body) + "\n</svg>\n"
 
