@@ -214,6 +214,7 @@ def at(number: int, value: Any, *, of: int = 5000) -> list[dict[str, Any]]:
         ({"n": 2**63}, "column 'n': it has uint64"),
         (["n"], r"it is a list, and columns are made of dicts: .*map\(lambda record"),
         ({1: 1}, "the names of columns must be strings, and 1 is int"),
+        ({"\udfff": 1}, "the name '.udfff' has a lone surrogate, which UTF-8 cannot encode"),
     ],
 )
 def test_a_later_record_that_does_not_fit_is_named(value: Any, says: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from seekable._optional import optional
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.lines import csv_columns, json_columns
 from seekable.formats.lines.csv import csv_records, dialect_of
-from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
+from seekable.nodes.columns.arrow_types import UnsupportedType, check_name, merged, type_of
 from seekable.nodes.columns.decode_column import DECODERS
 from seekable.nodes.columns.record_batches import with_rows
 from seekable.nodes.display import describe_place
@@ -267,6 +267,7 @@ def _with(
         if asked is not None and name not in asked:
             continue
         try:
+            check_name(name)
             values = [record[name] for record in records if name in record]
             both[name] = merged(found.get(name, pa.null()), type_of(values))
         except UnsupportedType as error:

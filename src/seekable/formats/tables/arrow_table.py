@@ -13,7 +13,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import WrongType
 from seekable.formats.file_format import UnwritableRecord
-from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
+from seekable.nodes.columns.arrow_types import UnsupportedType, check_name, merged, type_of
 from seekable.nodes.graph import HOLE
 
 if TYPE_CHECKING:
@@ -197,10 +197,7 @@ def check_names(records: Sequence[Any], names: frozenset[str] | None) -> None:
     if names is not None and found <= names:
         return
     for name in found:
-        if not isinstance(name, str):
-            raise UnsupportedType(
-                f"the names of columns must be strings, and {name!r} is {type(name).__name__}"
-            )
+        check_name(name)
     if names is not None:
         more = ", ".join(map(repr, sorted(found - names)))
         raise UnsupportedType(f"it has {more}, and the schema has no column of that name")

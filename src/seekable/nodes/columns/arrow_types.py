@@ -30,6 +30,7 @@ else:
 
 __all__ = [
     "UnsupportedType",
+    "check_name",
     "common_types",
     "fill_values",
     "merged",
@@ -229,11 +230,22 @@ def _within(values: list[Any]) -> pa.DataType:
 def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
     names = dict.fromkeys(chain.from_iterable(values))
     for name in names:
-        if not isinstance(name, str):
-            raise UnsupportedType(
-                f"the names in a dict must be strings, and {name!r} is {type(name).__name__}"
-            )
+        check_name(name)
     return pa.struct([(name, _within([value[name] for value in values if name in value])) for name in names])
+
+
+def check_name(name: Any) -> None:
+    """Check that a column, or a field of one, can have a name.
+
+    Raises:
+        UnsupportedType: it is not a string, or is one that UTF-8 cannot encode.
+    """
+    if not isinstance(name, str):
+        raise UnsupportedType(f"the names of columns must be strings, and {name!r} is {type(name).__name__}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UnsupportedType(f"the name {name!r} has a lone surrogate, which UTF-8 cannot encode") from None
 
 
 def _of_lists(values: list[Any]) -> pa.DataType:
