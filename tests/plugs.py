@@ -236,6 +236,7 @@ WITH_SUBJECTS = (
     "tests/index/test_strangers.py",
     "tests/loader/streams/test_every_stage.py",
     "tests/loader/test_collate.py",
+    "tests/loader/test_exclude.py",
     "tests/loader/test_journal_closed_world.py",
     "tests/loader/test_varlen",
     "tests/nodes/",

@@ -263,6 +263,8 @@ def test_damaged_seek_points_are_an_error(most: int, tmp_path: Path, monkeypatch
     whole = table.read_bytes()
     for at in range(16, len(whole), 7):
         table.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        # A process compares a table once: it may have the inode of one that was removed.
+        seek_points._compared.clear()
         try:
             found = list(sk.open(tmp_path))
         except sk.IndexStale:
