@@ -32,8 +32,8 @@ _PROCESS = os.getpid()
 _USERS = (processes, worker_pool)
 """The modules that start workers by a name of their own."""
 
-_WORKERS = {processes.__name__, "seekable.loader.worker"}
-"""The programs of workers; a helper that reads stores for a fork is no worker, and starts as it is."""
+_WORKERS = {"seekable.loader.worker"}
+"""The programs that are forks; workers of jobs, and the helper of a fork, start as they are."""
 
 
 def start_fork(
