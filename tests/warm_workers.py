@@ -1,9 +1,9 @@
-"""Worker processes of the library as forks of a warm interpreter: a plugin of pytest.
+"""The worker processes of loaders as forks of a warm interpreter: a plugin of pytest.
 
-A worker is a fresh interpreter, which takes a fifth of a second to import what it runs; tests start hundreds.
-Here a worker is a fork of one process that has imported it (``tests/cli/warm.py``), with the same
-descriptors, environment, signals and way to end. The tests that ask for ``new_interpreters`` have real ones,
-because they are about the start itself, and so have all programs that tests start.
+A worker is a new interpreter, which takes a fifth of a second to import what it runs; tests start hundreds.
+Here it is a fork of one process that has imported that (``tests/cli/warm.py``), with the same descriptors,
+environment, signals and way to end. Tests of the start itself ask for ``new_interpreters``, which are real.
+Programs that tests start have real workers too, and so has what takes ``jobs=``.
 
 A test that asks for ``forked_programs`` has its own programs (``python -c``) as forks too: it needs a process
 that knows nothing of this one, and not that it starts anew.
