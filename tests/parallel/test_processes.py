@@ -39,6 +39,25 @@ def test_an_error_of_a_function_is_that_of_its_future() -> None:
         assert workers.submit(operator.add, 1, 2).result() == 3
 
 
+class Unreadable:
+    """Pickled without an error, and not unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return int, ("no number",)
+
+
+def test_a_result_that_cannot_be_unpickled_is_an_error_of_its_future() -> None:
+    with WorkerProcesses(1) as workers:
+        with pytest.raises(ValueError, match="no number") as caught:
+            workers.submit(_unreadable).result(60)
+        assert caught.value.__notes__ == ["raised while the result of a worker process was unpickled"]
+        assert workers.submit(operator.add, 1, 2).result(60) == 3
+
+
+def _unreadable() -> Unreadable:
+    return Unreadable()
+
+
 def test_what_a_function_prints_does_not_mix_with_the_answers(capfd: pytest.CaptureFixture[str]) -> None:
     with WorkerProcesses(1) as workers:
         assert workers.submit(print, "hello").result() is None

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 HEAD_BYTES = 8
 _ENDING_SECONDS = 5.0
-DEAD = (EOFError, OSError, pickle.UnpicklingError)
+DEAD = (EOFError, OSError)
 """The errors of talking to a worker that has ended."""
 
 _BOOT = (
@@ -273,7 +273,7 @@ def _told(requests: IO[bytes], answers: IO[bytes], told: bytes) -> bytes:
     """Tell a worker the stores of this process, unless it was told these; return what it knows then.
 
     Raises:
-        EOFError, OSError, pickle.UnpicklingError: the worker has ended.
+        EOFError, OSError: the worker has ended.
     """
     stores = handed_down()
     if stores != told:
@@ -284,19 +284,38 @@ def _told(requests: IO[bytes], answers: IO[bytes], told: bytes) -> bytes:
 def exchange(requests: IO[bytes], answers: IO[bytes], message: bytes) -> tuple[bool, Any]:
     """Send a request to a worker, and return True and the error if it failed, or False and the answer.
 
+    A result that cannot be unpickled here is an error too: the class of the caller may raise anything then.
+
     Args:
         requests: the way to the worker, which runs `answer_requests`.
         answers: the way back.
         message: the pickled function, its arguments and its keyword arguments.
 
     Raises:
-        EOFError, OSError, pickle.UnpicklingError: the worker has ended; these are ``DEAD``.
+        EOFError, OSError: the worker has ended; these are ``DEAD``.
     """
     requests.write(head_of(message))
     requests.write(message)
     requests.flush()
-    answer: tuple[bool, Any] = pickle.load(answers)  # noqa: S301 - from a worker of this process
-    return answer
+    answer = _whole(answers, length_in(_whole(answers, HEAD_BYTES)))
+    try:
+        failed, found = pickle.loads(answer)  # noqa: S301 - from a worker of this process
+    except Exception as error:  # noqa: BLE001 - the future of the caller raises it
+        error.add_note("raised while the result of a worker process was unpickled")
+        return True, error
+    return failed, found
+
+
+def _whole(answers: IO[bytes], count: int) -> bytes:
+    """Read so many bytes.
+
+    Raises:
+        EOFError: there are fewer.
+    """
+    data = answers.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
 
 
 def _death(worker: subprocess.Popen[bytes]) -> WorkerDied:
@@ -324,7 +343,9 @@ def answer_requests(messages: BinaryIO, answers: BinaryIO) -> NoReturn:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(messages, requests), daemon=True).start()
     while True:
-        answers.write(_answer(requests.get()))
+        answer = _answer(requests.get())
+        answers.write(head_of(answer))
+        answers.write(answer)
         answers.flush()
 
 

@@ -355,7 +355,7 @@ ADDRESSES = [
          "InvalidArgument: 'ark:s3://bucket/a.ark:3' cannot be opened, because a dataset needs files with "
          "records in any order; it names one byte of a file. Open all of it: ark:s3://bucket/a.ark"),
     case("an unknown option of a store", {}, "s3://bucket/a.jsonl",
-         "InvalidArgument: storage_options have no option 'nope' for s3:// addresses: known are ...",
+         "InvalidArgument: a store of s3:// addresses has no option 'nope': known are ...",
          storage=sk.Storage(options={"nope": 1})),
     case("options of a store for a path", {"a.jsonl": LINE}, "a.jsonl",
          "InvalidArgument: Storage(options=) is for data in a store, and 'a.jsonl' has no address such as "

@@ -181,7 +181,7 @@ class Element:
         """Send a request, and return True and the error if it failed, or False and the answer.
 
         Raises:
-            EOFError, OSError, pickle.UnpicklingError: the element has ended.
+            EOFError, OSError: the element has ended.
         """
         with self.connection.makefile("wb") as requests, self.connection.makefile("rb") as answers:
             return exchange(requests, answers, message)
