@@ -261,6 +261,9 @@ def _attend(
             except DEAD:
                 future.set_exception(_death(worker))
                 continue
+            except Exception as error:  # noqa: BLE001 - whoever waits for the future is to know
+                future.set_exception(error)
+                continue
             if failed:
                 future.set_exception(answer)
             else:

@@ -83,6 +83,13 @@ def texts(folder: Path) -> sk.Dataset:
     return from_files(ROWS, folder)
 
 
+def columns(folder: Path) -> sk.Dataset:
+    """Lines of JSON as columns."""
+    lines = [f'{{"id": {row}, "text": "{"x" * (row % 9)}"}}\n' for row in range(ROWS)]
+    (folder / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    return sk.open(folder, decode="numpy")
+
+
 def tokens(folder: Path) -> sk.Dataset:
     """Two files of documents."""
     for name, rows in (("a", range(ROWS // 3)), ("b", range(ROWS // 3, ROWS))):
@@ -185,6 +192,7 @@ CASES: dict[str, Callable[[Path], sk.Dataset]] = {
     "arrow": arrow,
     "batch": lambda folder: texts(folder).batch(3),
     "cast": lambda folder: parquet(folder).cast({"id": str}),
+    "columns": columns,
     "compressed": lambda folder: from_compressed(ROWS, folder),
     "csv": lambda folder: from_csv(ROWS, folder),
     "flatten": lambda folder: texts(folder).flatten(halves, jobs=1),
