@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -119,6 +119,23 @@ def test_functions_of_a_spawned_script_travel_with_their_code(monkeypatch: pytes
     data = serialized(vars(script)["double"], way_out="")
     monkeypatch.delitem(sys.modules, "__mp_main__")
     assert deserialized(data)(21) == 42
+
+
+def test_functions_of_a_spawned_script_travel_from_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of a worker sends the stores of this process while another one sends functions."""
+    script = ModuleType("__mp_main__")
+    exec("def double(x):\n    return 2 * x\n", vars(script))
+    monkeypatch.setitem(sys.modules, "__mp_main__", script)
+    double = vars(script)["double"]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            sent = list(threads.map(lambda _: serialized([double] * 20, way_out=""), range(200)))
+    finally:
+        sys.setswitchinterval(before)
+    monkeypatch.delitem(sys.modules, "__mp_main__")
+    assert {deserialized(data)[-1](21) for data in sent} == {42}
 
 
 def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:

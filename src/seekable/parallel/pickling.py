@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 import traceback
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,11 +78,27 @@ def _script_by_value() -> Iterator[None]:
     if script is None:
         yield
         return
-    cloudpickle.register_pickle_by_value(script)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(script)
+    with _registering:
+        if script.__name__ in cloudpickle.list_registry_pickle_by_value():
+            yield
+            return
+        cloudpickle.register_pickle_by_value(script)
+        try:
+            yield
+        finally:
+            cloudpickle.unregister_pickle_by_value(script)
+
+
+_registering = threading.RLock()
+"""Held while the script is registered: another thread would end that before this one has its bytes."""
+
+
+def _begin_in_child() -> None:
+    global _registering  # noqa: PLW0603 - a thread that a child does not have may hold the old one
+    _registering = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def deserialized(data: bytes) -> Any:
