@@ -11,9 +11,9 @@ function around the default gets records, and returns batches of the same types.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 
@@ -21,12 +21,19 @@ from seekable._arguments import checked_choice, checked_count, checked_function
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
 from seekable.formats.table import plugged
 
+if TYPE_CHECKING:
+    from types import UnionType
+
 __all__ = ["FillCollate", "collate", "takes_columns"]
 
 
-_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_BOOLEANS = bool | np.bool_
 
-_TIMES = (np.datetime64, np.timedelta64)
+_INTEGERS = int | np.integer
+
+_NUMBERS = int | float | complex | np.number | np.bool_
+
+_TIMES = np.datetime64 | np.timedelta64
 
 
 def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> Callable[[Any], dict[str, Any]]:
@@ -116,18 +123,16 @@ def collate(records: Any) -> Any:
         }
     if not isinstance(records, list) or not records:
         return records
-    first = records[0]
-    if isinstance(first, dict) and all(isinstance(record, dict) for record in records):
+    first, kinds = type(records[0]), {*map(type, records)}
+    if issubclass(first, dict) and _all_are(kinds, dict):
         return _collate_dicts(records)
-    if type(first).__name__ == "RecordBatch" and type(first).__module__.startswith("pyarrow"):
+    if first.__name__ == "RecordBatch" and first.__module__.startswith("pyarrow"):
         import pyarrow as pa
 
         return pa.concat_batches(records)
-    if type(first) is tuple and all(
-        type(record) is tuple and len(record) == len(first) for record in records
-    ):
+    if kinds == {tuple} and len({*map(len, records)}) == 1:
         return tuple(collate(list(part)) for part in zip(*records, strict=True))
-    return _stacked(records)
+    return _stacked(records, kinds)
 
 
 def takes_columns(function: Callable[[Any], Any]) -> bool:
@@ -157,34 +162,37 @@ def _collate_dicts(records: list[dict[Any, Any]]) -> dict[Any, Any]:
     return {key: collate([record[key] for record in records]) for key in keys}
 
 
-def _stacked(records: list[Any]) -> Any:
+def _all_are(kinds: Collection[type], of: type | UnionType) -> bool:
+    return all(issubclass(kind, of) for kind in kinds)
+
+
+def _stacked(records: list[Any], kinds: Collection[type]) -> Any:
+    """Return records of some kinds as an array; as they are where numpy would change one."""
     first = records[0]
-    if isinstance(first, str | bytes):
-        return records
-    if isinstance(first, np.ndarray):
-        alike = all(isinstance(record, np.ndarray) and record.shape == first.shape for record in records)
+    if isinstance(first, np.ndarray) and _all_are(kinds, np.ndarray):
+        alike = all(record.shape == first.shape for record in records)
         return np.stack(records) if alike else records
-    if isinstance(first, _TIMES) and all(type(record) is type(first) for record in records):
+    if isinstance(first, _TIMES) and len(kinds) == 1:
         times = np.array(records)
         # Of two units numpy takes the finer one, in which a time may not fit.
         return times if all(record.dtype == times.dtype for record in records) else records
-    if not all(isinstance(record, _NUMBERS) for record in records):
+    if not _all_are(kinds, _NUMBERS):
         return records
     made = np.array(records)
-    return made if _unchanged(made, records) else records
+    return made if _unchanged(made, records, kinds) else records
 
 
-def _unchanged(made: Any, records: list[Any]) -> bool:
+def _unchanged(made: Any, records: list[Any], kinds: Collection[type]) -> bool:
     """Return True if numpy changed no number.
 
     Integers beyond 64 bits become objects, those beyond 63 become floats, those beyond 2**53 beside a float
     lose digits, and booleans beside numbers become numbers.
     """
-    if made.dtype == object or len({isinstance(record, bool | np.bool_) for record in records}) > 1:
+    if made.dtype == object or (len(kinds) > 1 and len({issubclass(kind, _BOOLEANS) for kind in kinds}) > 1):
         return False
-    if made.dtype.kind != "f":
+    if made.dtype.kind != "f" or not any(issubclass(kind, _INTEGERS) for kind in kinds):
         return True
-    if all(isinstance(record, int | np.integer) for record in records):
+    if _all_are(kinds, _INTEGERS):
         return False
     changed = (isinstance(record, int) and int(made[i]) != record for i, record in enumerate(records))
     return not any(changed)

@@ -146,10 +146,16 @@ def _schedule_of_one(
 
 
 class _Direction(Value, frozen=True):
-    """The constants of the permutation, or of its inverse."""
+    """What differs between the permutation and its inverse."""
 
-    network: Callable[..., NDArray[np.uint64]]
+    rounds: range
+    """The rounds in their order: even ones change the left half, odd ones the right half."""
+    change: np.ufunc
+    """Adds a hash to a half, or subtracts it."""
+    change_back: np.ufunc
+    """Subtracts the radix from a half, or adds it."""
     tiny: Callable[..., NDArray[np.uint64]]
+    """The same for up to sixteen elements."""
 
 
 def _walk(
@@ -183,13 +189,13 @@ def _walk_large(
     else:
         a, b = _radices(sizes)
         round_keys = [mix_each(keys + step) for step in _STEPS[:_ROUNDS]]
-    out = way.network(values, a, b, round_keys)
+    out = _network(values, a, b, round_keys, way)
     outside = np.flatnonzero(out >= sizes)
     if outside.size:
         flat, shape = out.reshape(-1), out.shape
         a, b, sizes, *round_keys = [_each(column, shape, outside) for column in (a, b, sizes, *round_keys)]
         while outside.size:
-            walked = flat[outside] = way.network(flat[outside], a, b, round_keys)
+            walked = flat[outside] = _network(flat[outside], a, b, round_keys, way)
             still = walked >= sizes
             outside = outside[still]
             a, b, sizes, *round_keys = [
@@ -211,49 +217,31 @@ def _radices(n: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint
     return a, (n + a - U64(1)) // a
 
 
-def _round(
-    x: NDArray[np.uint64], key: NDArray[np.uint64], modulus: NDArray[np.uint64], scratch: NDArray[np.uint64]
+def _network(
+    x: NDArray[np.uint64],
+    a: NDArray[np.uint64],
+    b: NDArray[np.uint64],
+    keys: list[NDArray[np.uint64]],
+    way: _Direction,
 ) -> NDArray[np.uint64]:
-    t = x ^ key
-    t *= _MULTIPLY_1_U64
-    np.right_shift(t, _HALF_WORD, out=scratch)
-    t ^= scratch
-    t *= _MULTIPLY_2_U64
-    t >>= _HALF_WORD
-    t *= modulus
-    t >>= _HALF_WORD
-    return t
-
-
-def _encrypt(
-    x: NDArray[np.uint64], a: NDArray[np.uint64], b: NDArray[np.uint64], keys: list[NDArray[np.uint64]]
-) -> NDArray[np.uint64]:
+    """Return numbers after one pass of the network: each round changes one half by a hash of the other."""
     left = x // b
     right = x - left * b
     scratch = np.empty_like(x)
-    for i in range(0, _ROUNDS, 2):
-        # In unsigned arithmetic `v - m` wraps round to something huge while v < m, so the smaller of the
-        # two is v modulo m.
-        left += _round(right, keys[i], a, scratch)
-        np.minimum(left, np.subtract(left, a, out=scratch), out=left)
-        right += _round(left, keys[i + 1], b, scratch)
-        np.minimum(right, np.subtract(right, b, out=scratch), out=right)
-    left *= b
-    left += right
-    return left
-
-
-def _decrypt(
-    y: NDArray[np.uint64], a: NDArray[np.uint64], b: NDArray[np.uint64], keys: list[NDArray[np.uint64]]
-) -> NDArray[np.uint64]:
-    left = y // b
-    right = y - left * b
-    scratch = np.empty_like(y)
-    for i in range(_ROUNDS - 2, -1, -2):
-        right -= _round(left, keys[i + 1], b, scratch)
-        np.minimum(right, np.add(right, b, out=scratch), out=right)
-        left -= _round(right, keys[i], a, scratch)
-        np.minimum(left, np.add(left, a, out=scratch), out=left)
+    for number in way.rounds:
+        half, other, modulus = (right, left, b) if number % 2 else (left, right, a)
+        t = other ^ keys[number]
+        t *= _MULTIPLY_1_U64
+        np.right_shift(t, _HALF_WORD, out=scratch)
+        t ^= scratch
+        t *= _MULTIPLY_2_U64
+        t >>= _HALF_WORD
+        t *= modulus
+        t >>= _HALF_WORD
+        way.change(half, t, out=half)
+        # In unsigned arithmetic a number below 0 wraps round to something huge, so the smaller of the two
+        # is the number modulo the radix.
+        np.minimum(half, way.change_back(half, modulus, out=scratch), out=half)
     left *= b
     left += right
     return left
@@ -296,5 +284,5 @@ def _tiny_inverse(
     return found
 
 
-_FORWARD = _Direction(_encrypt, _tiny_forward)
-_INVERSE = _Direction(_decrypt, _tiny_inverse)
+_FORWARD = _Direction(range(_ROUNDS), np.add, np.subtract, _tiny_forward)
+_INVERSE = _Direction(range(_ROUNDS)[::-1], np.subtract, np.add, _tiny_inverse)
