@@ -8,8 +8,7 @@ import os
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsFloat, TypeVar
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from seekable.errors import InvalidArgument, OutOfRange, WrongType
 if TYPE_CHECKING:
     import difflib
     import fractions
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -49,7 +48,6 @@ __all__ = [
     "checked_word",
     "explains_fields",
     "explains_keywords",
-    "fields_of",
     "repeated",
     "row_array",
 ]
@@ -76,7 +74,10 @@ def checked_count(name: str, value: object, *, least: int, below: int = POSITION
         >>> checked_count("size", 3, least=1)
         3
     """
-    number = _integer(value)
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:  # also for a class, and for an array of several numbers
+        number = None
     if number is None:
         message = f"{name} must be an integer (got {value!r} of type {type(value).__name__})"
         raise WrongType(message)
@@ -87,16 +88,6 @@ def checked_count(name: str, value: object, *, least: int, below: int = POSITION
         message = f"{name} must be below 2**{below.bit_length() - 1} (got {number})"
         raise InvalidArgument(message)
     return number
-
-
-def _integer(value: object) -> int | None:
-    """Return an integer as an int; None for what is none, as a class or an array of several numbers."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 def checked_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -209,8 +200,12 @@ def checked_version(value: object) -> None:
         raise InvalidArgument(message)
 
 
-def checked_path(path: object) -> str:
+def checked_path(path: object, *, name: str = "a path") -> str:
     """Return a path as a text, which the system can open.
+
+    Args:
+        path: the path.
+        name: the name of the argument, for errors.
 
     Raises:
         WrongType: it is neither a text nor a path.
@@ -221,7 +216,7 @@ def checked_path(path: object) -> str:
         'corpus/a.jsonl'
     """
     if not isinstance(path, str | bytes | os.PathLike):
-        message = f"a path must be a str or a pathlib.Path (got {path!r} of type {type(path).__name__})"
+        message = f"{name} must be a str or a pathlib.Path (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     try:
         text = os.fsdecode(path)
@@ -229,7 +224,7 @@ def checked_path(path: object) -> str:
     except UnicodeError:
         bad = True
     if bad:
-        message = f"a path must be a name that a file can have (got {path!r})"
+        message = f"{name} must be a name that a file can have (got {path!r})"
         raise InvalidArgument(message)
     return text
 
@@ -414,45 +409,40 @@ def out_of_range(row: int, size: int | None) -> str:
     return f"row {row} is out of range: {rule}"
 
 
-@contextmanager
-def fields_of(value: str) -> Iterator[None]:
-    """Put the name of an option class before each error inside of the block, which checks its fields.
+def explains_fields(value: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator for an option class, whose errors begin with a name then, those of fields too.
 
     Args:
         value: the name that users write, such as ``"sk.Index"``.
-
-    Example:
-        >>> with fields_of("sk.Index"):
-        ...     checked_count("jobs", 0, least=1)
-        Traceback (most recent call last):
-        seekable.errors.InvalidArgument: sk.Index: jobs must be at least 1 (got 0)
-    """
-    try:
-        yield
-    except (InvalidArgument, WrongType) as error:
-        raise type(error)(f"{value}: {error}") from None
-
-
-def explains_fields(kind: type[T]) -> type[T]:
-    """Let the constructor of an option class refuse names that no field has, with the name that is meant.
 
     Example:
         >>> import seekable as sk
         >>> sk.Workers(4, timeot=60)
         Traceback (most recent call last):
         seekable.errors.InvalidArgument: Workers() has no argument 'timeot': did you mean timeout=?
+        >>> sk.Index(jobs=0)
+        Traceback (most recent call last):
+        seekable.errors.InvalidArgument: sk.Index: jobs must be at least 1 (got 0)
     """
-    kind.__init__ = explains_keywords({})(kind.__init__)  # type: ignore[method-assign]  # what a dataclass made
-    return kind
+
+    def decorated(kind: type[T]) -> type[T]:
+        made = explains_keywords({}, value=value)(kind.__init__)
+        kind.__init__ = made  # type: ignore[method-assign]
+        return kind
+
+    return decorated
 
 
-def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def explains_keywords(
+    elsewhere: Mapping[str, str], *, value: str = ""
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator by which a function refuses keywords that it lacks, with the name that is meant.
 
     Arguments that must be named are refused by position likewise, and those that must be given are asked for.
 
     Args:
         elsewhere: what to write instead, by the keyword that people write.
+        value: the name that comes before the function's own errors about arguments; empty for none.
 
     Example:
         >>> @explains_keywords({"num_workers": "workers="})
@@ -476,7 +466,7 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
             *known[most - len(function.__defaults__ or ()) : most],
             *(function.__kwdefaults__ or ()),
         }
-        needed = [(at, name) for at, name in enumerate(known) if name not in by_default]
+        needed = allowed - by_default
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -492,14 +482,19 @@ def explains_keywords(elsewhere: Mapping[str, str]) -> Callable[[Callable[P, T]]
                 named = f": give the others by name, such as {known[most]}=" if known[most:] else ""
                 message = f"{shown}() takes {most} argument{'s' * (most != 1)} by position (got {len(given)})"
                 # Other values than numbers may be secrets.
-                value = repr(given[most]) if isinstance(given[most], int) else "..."
-                raise WrongType(message + (f"{named}{value}" if named else ""))
-            lacking = [f"{name}=" for at, name in needed if name not in kwargs and at >= len(given)]
-            if lacking:
-                raise WrongType(f"{shown}() needs {' and '.join(lacking)}")
+                one = repr(given[most]) if isinstance(given[most], int) else "..."
+                raise WrongType(message + (f"{named}{one}" if named else ""))
+            if lacking := needed.difference(kwargs, known[: len(given)]):
+                named = " and ".join(f"{name}=" for name in known if name in lacking)
+                raise WrongType(f"{shown}() needs {named}")
             if twice := allowed.intersection(known[: len(given)], kwargs):
                 raise WrongType(f"{shown}() takes {min(twice)} once, by position or by name (got both)")
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except (InvalidArgument, WrongType) as error:
+                if not value:
+                    raise
+                raise type(error)(f"{value}: {error}") from None
 
         return checked
 

@@ -375,8 +375,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         if isinstance(source, Mapping)
         else checked_asked(source)
     )
-    how = _checked("index", index, Index)
-    reach = _checked("storage", storage, Storage)
+    how = _checked("index", index, _INDEX)
+    reach = _checked("storage", storage, _STORAGE)
     if format is not None and not isinstance(format, str | Format):
         message = f"format must be a name, or a value such as sk.formats.Tar() (got {format!r:.200})"
         raise WrongType(message)
@@ -405,13 +405,17 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         return Dataset(opening.node(renamed))
 
 
-def _checked(name: str, given: T | None, kind: type[T]) -> T:
-    """Return a value, by default one with the defaults of its class.
+_INDEX, _STORAGE = Index(), Storage()
+"""What ``index=`` and ``storage=`` are where they are left out."""
+
+
+def _checked(name: str, given: T | None, default: T) -> T:
+    """Return a value of the class of its default.
 
     Raises:
         WrongType: it is something else.
     """
-    if given is not None and not isinstance(given, kind):
-        message = f"{name} must be a sk.{kind.__name__}(...), or left out (got {given!r:.200})"
+    if given is not None and not isinstance(given, type(default)):
+        message = f"{name} must be a sk.{type(default).__name__}(...), or left out (got {given!r:.200})"
         raise WrongType(message)
-    return kind() if given is None else given
+    return default if given is None else given

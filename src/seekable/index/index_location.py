@@ -30,7 +30,6 @@ from seekable._arguments import (
     checked_flag,
     checked_path,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import InvalidArgument
 from seekable.storage.file_names import INDEX_FOLDER
@@ -178,7 +177,7 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
 
 
 def _checked_folder(chosen: str | os.PathLike[str]) -> str:
-    folder = checked_path(chosen)
+    folder = checked_path(chosen, name="folder")
     if "://" in folder:
         message = (
             f"{folder!r} is an address, and indexes are built in a folder of this "
@@ -208,7 +207,7 @@ def _mirrored(index_root: str, root: str) -> str:
     return os.path.join(index_root, root.lstrip(os.sep), INDEX_FOLDER)
 
 
-@explains_fields
+@explains_fields("sk.Index")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     r"""How the files of a dataset are indexed, and where. Nothing of it enters the fingerprint.
@@ -252,13 +251,11 @@ class Index:
 
     def __post_init__(self) -> None:
         """Check each value, as far as that needs no files."""
-        with fields_of("sk.Index"):
-            if self.folder is not None:
-                with fields_of("folder"):
-                    _checked_folder(self.folder)
-            check_workers(self.jobs, self.executor)
-            checked_flag("sampled", self.sampled)
-            checked_flag("publish", self.publish)
-            if self.most_bytes is not None:
-                checked_count("most_bytes", self.most_bytes, least=0)
-            checked_allow(self.allow)
+        if self.folder is not None:
+            _checked_folder(self.folder)
+        check_workers(self.jobs, self.executor)
+        checked_flag("sampled", self.sampled)
+        checked_flag("publish", self.publish)
+        if self.most_bytes is not None:
+            checked_count("most_bytes", self.most_bytes, least=0)
+        checked_allow(self.allow)

@@ -112,6 +112,8 @@ class Steps:
 
     def batches(self, step: int, records: int) -> int:
         """Return how many batches from a step on so many records make; the last may be incomplete."""
+        if isinstance(self.batch, int):
+            return -(-records // self.batch)
         whole = self.whole_batches(step, records)
         return whole + (self.records(step, whole) < records)
 
@@ -132,7 +134,7 @@ class Steps:
 
     def stop_of(self, cursor: StepCursor) -> int | None:
         """Return the position after the run of a cursor; None without end."""
-        return None if self.total is None else self.start_of(cursor.epoch) + self.total
+        return None if self.total is None else cursor.epoch * (self.size or 0) + self.total
 
     def count(self, cursor: StepCursor) -> int | None:
         """Return the number of batches in the whole run of a cursor, from its first one; None without end."""
@@ -147,11 +149,13 @@ class Steps:
 
     def after(self, cursor: StepCursor, batches: int) -> StepCursor:
         """Return the cursor ``batches`` later, at most at the end of the run."""
-        left = self.left(cursor)
-        batches = batches if left is None else min(batches, left)
-        position = cursor.position + self.records(cursor.step, batches)
-        stop = self.stop_of(cursor)
-        position = position if stop is None else min(position, max(stop, cursor.position))
+        if self.limit is not None:
+            batches = min(batches, max(0, cursor.began + self.limit - cursor.step))
+        position, stop = cursor.position + self.records(cursor.step, batches), self.stop_of(cursor)
+        if stop is not None and position > stop:
+            last = max(stop, cursor.position)
+            batches = min(batches, self._cut(cursor.step, last - cursor.position, None))
+            position = min(cursor.position + self.records(cursor.step, batches), last)
         return StepCursor(cursor.step + batches, cursor.epoch, position, cursor.began)
 
     def spans(self, cursor: StepCursor) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,6 @@ from seekable._arguments import (
     checked_count,
     checked_seconds,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import WrongType
 
@@ -20,7 +19,7 @@ __all__ = ["WorkerType", "Workers", "checked_workers"]
 WorkerType = Literal["process", "thread"]
 
 
-@explains_fields
+@explains_fields("sk.Workers")
 @dataclass(frozen=True, slots=True, repr=False)
 class Workers:
     """Workers that make the batches of a loader. Neither batches, nor order, nor states depend on them.
@@ -56,13 +55,12 @@ class Workers:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        with fields_of("sk.Workers"):
-            count = checked_count("count", self.count, least=0, below=AT_ONCE)
-            object.__setattr__(self, "count", count)
-            object.__setattr__(self, "timeout", checked_seconds("timeout", self.timeout))
-            if self.restart is not None:
-                object.__setattr__(self, "restart", checked_count("restart", self.restart, least=0))
-            checked_choice("type", self.type, ("process", "thread"))
+        count = checked_count("count", self.count, least=0, below=AT_ONCE)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "timeout", checked_seconds("timeout", self.timeout))
+        if self.restart is not None:
+            object.__setattr__(self, "restart", checked_count("restart", self.restart, least=0))
+        checked_choice("type", self.type, ("process", "thread"))
 
     def __repr__(self) -> str:
         """Show the number, and what differs from the defaults."""

@@ -9,7 +9,6 @@ from seekable._arguments import (
     checked_choice,
     checked_count,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import InvalidArgument
 
@@ -17,7 +16,7 @@ __all__ = ["Packing", "checked_packing"]
 
 
 @final
-@explains_fields
+@explains_fields("sk.Packing")
 @dataclass(frozen=True, slots=True)
 class Packing:
     """How ``Dataset.pack`` fills samples with documents, as its ``method``.
@@ -60,17 +59,16 @@ class Packing:
 
     def __post_init__(self) -> None:
         """Check each value, and that each is of use with the others."""
-        with fields_of("sk.Packing"):
-            checked_choice("method", self.method, ("concat", "best_fit"))
-            if self.order is not None:
-                checked_choice("order", self.order, ("table", "exchange", "megatron"))
-            checked_choice("long", self.long, ("split", "truncate", "drop"))
-            checked_choice("positions", self.positions, ("piece", "document"))
-            for name in ("samples", "most"):
-                if getattr(self, name) is not None:
-                    checked_count(name, getattr(self, name), least=1)
-            checked_count("pad", self.pad, least=-(1 << 63))
-            self._check_together()
+        checked_choice("method", self.method, ("concat", "best_fit"))
+        if self.order is not None:
+            checked_choice("order", self.order, ("table", "exchange", "megatron"))
+        checked_choice("long", self.long, ("split", "truncate", "drop"))
+        checked_choice("positions", self.positions, ("piece", "document"))
+        for name in ("samples", "most"):
+            if getattr(self, name) is not None:
+                checked_count(name, getattr(self, name), least=1)
+        checked_count("pad", self.pad, least=-(1 << 63))
+        self._check_together()
 
     def _check_together(self) -> None:
         if self.method == "best_fit":

@@ -16,7 +16,6 @@ from seekable._arguments import (
     checked_count,
     checked_flag,
     explains_fields,
-    fields_of,
 )
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
@@ -39,7 +38,7 @@ PUBLIC_OPTIONS = frozenset(
 """The names of options whose values are not secret: they may stand in texts and in pickles."""
 
 
-@explains_fields
+@explains_fields("sk.Storage")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Storage:
     """How the files of a dataset are reached. Nothing of it enters the fingerprint or the index.
@@ -80,14 +79,13 @@ class Storage:
 
     def __post_init__(self) -> None:
         """Check each value, as far as that needs no address."""
-        with fields_of("sk.Storage"):
-            _check_options(self.options)
-            _check_file_system(self.filesystem, self.options)
-            if self.cache is not None and self.cache is not False:
-                checked_count("cache", self.cache, least=0)
-            checked_choice("pin", self.pin, ("etag", "version"))
-            checked_flag("refresh", self.refresh)
-            checked_count("max_open_files", self.max_open_files, least=1)
+        _check_options(self.options)
+        _check_file_system(self.filesystem, self.options)
+        if self.cache is not None and self.cache is not False:
+            checked_count("cache", self.cache, least=0)
+        checked_choice("pin", self.pin, ("etag", "version"))
+        checked_flag("refresh", self.refresh)
+        checked_count("max_open_files", self.max_open_files, least=1)
 
     @property
     def is_for_stores(self) -> bool:

@@ -11,7 +11,6 @@ from seekable._arguments import (
     checked_flag,
     checked_word,
     explains_fields,
-    fields_of,
 )
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument
@@ -65,7 +64,7 @@ _ITEMS = re.compile("[, ]")
 _TABLES_OF_UTTERANCES = ("segments", "spk2utt", "text", "utt2spk")
 
 
-@explains_fields
+@explains_fields("sk.formats.Kaldi")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kaldi(Format):
     """Scripts, archives and data directories of Kaldi.
@@ -98,12 +97,11 @@ class Kaldi(Format):
 
     def __post_init__(self) -> None:
         """Check the options that need no files."""
-        with fields_of("sk.formats.Kaldi"):
-            if self.holder is not None:
-                find_holder(self.holder)
-            checked_pipes(self.pipes)
-            checked_word("kind", self.kind, _NAMES)
-            checked_flag("permissive", self.permissive)
+        if self.holder is not None:
+            find_holder(self.holder)
+        checked_pipes(self.pipes)
+        checked_word("kind", self.kind, _NAMES)
+        checked_flag("permissive", self.permissive)
 
     @property
     def name(self) -> str:

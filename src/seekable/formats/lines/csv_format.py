@@ -10,7 +10,6 @@ from msgspec import structs
 from seekable._arguments import (
     checked_text,
     explains_fields,
-    fields_of,
 )
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.csv import CsvScanner, Dialect, checked_dialect, dialect_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Csv"]
 
 
-@explains_fields
+@explains_fields("sk.formats.Csv")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csv(Lines):
     r"""CSV and TSV, whose records are dicts of str by the names of the first line.
@@ -62,14 +61,13 @@ class Csv(Lines):
 
     def __post_init__(self) -> None:
         """Check each option, and that records can be found by them."""
-        with fields_of("sk.formats.Csv"):
-            for name in ("delimiter", "quote", "encoding", "field"):
-                checked_text(name, getattr(self, name))
-            check_partitions(self.partitions)
-            if self.delimiter is None and self.quote == ",":
-                replace(self, delimiter="\t")  # The delimiter of .tsv, which no option says.
-            else:
-                _ = self.dialect
+        for name in ("delimiter", "quote", "encoding", "field"):
+            checked_text(name, getattr(self, name))
+        check_partitions(self.partitions)
+        if self.delimiter is None and self.quote == ",":
+            replace(self, delimiter="\t")  # The delimiter of .tsv, which no option says.
+        else:
+            _ = self.dialect
 
     @property
     def name(self) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from seekable._arguments import (
     checked_text,
     explains_fields,
-    fields_of,
 )
 from seekable._lazy import lazy
 from seekable._log import LOG
@@ -51,7 +50,7 @@ _WIDS = b'"wids-shard-index-v'
 _EARLY = 1024
 
 
-@explains_fields
+@explains_fields("sk.formats.Jsonl")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jsonl(Lines):
     r"""JSON lines.
@@ -86,10 +85,9 @@ class Jsonl(Lines):
 
     def __post_init__(self) -> None:
         """Check each option."""
-        with fields_of("sk.formats.Jsonl"):
-            check_partitions(self.partitions)
-            for name in ("field", "pack"):
-                checked_text(name, getattr(self, name))
+        check_partitions(self.partitions)
+        for name in ("field", "pack"):
+            checked_text(name, getattr(self, name))
 
     @property
     def decoding(self) -> str:

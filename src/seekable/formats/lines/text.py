@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from seekable._arguments import (
     checked_text,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import InvalidArgument
 from seekable.formats.classify import files_of_card, format_of_spec
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import ByteSource
 
 
-@explains_fields
+@explains_fields("sk.formats.Text")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Lines):
     r"""Lines of text, each a str; by ``txt:PATH:COLUMN`` each a dict of one column.
@@ -57,9 +56,8 @@ class Text(Lines):
 
     def __post_init__(self) -> None:
         """Check each option."""
-        with fields_of("sk.formats.Text"):
-            check_partitions(self.partitions)
-            checked_text("column", self.column)
+        check_partitions(self.partitions)
+        checked_text("column", self.column)
 
     @property
     def only_column(self) -> str | None:

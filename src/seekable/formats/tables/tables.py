@@ -12,7 +12,6 @@ from seekable._arguments import (
     checked_flag,
     checked_word,
     explains_fields,
-    fields_of,
 )
 from seekable._cached import cached
 from seekable._lazy import lazy
@@ -258,7 +257,7 @@ class TableSource(FilesLeaf):
         return [self.files.shown_path(file) for file in firsts.tolist()]
 
 
-@explains_fields
+@explains_fields("sk.formats.Tables")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables(Format):
     """Parquet and Arrow.
@@ -290,10 +289,9 @@ class Tables(Format):
 
     def __post_init__(self) -> None:
         """Check each option."""
-        with fields_of("sk.formats.Tables"):
-            checked_flag("strict", self.strict)
-            check_partitions(self.partitions)
-            checked_word("kind", self.kind, _KINDS)
+        checked_flag("strict", self.strict)
+        check_partitions(self.partitions)
+        checked_word("kind", self.kind, _KINDS)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,6 @@ from seekable._arguments import (
     checked_flag,
     checked_word,
     explains_fields,
-    fields_of,
 )
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, SeekableError, TarWarning, WrongType
@@ -49,7 +48,7 @@ class _Sides(NamedTuple):
     is_given: bool
 
 
-@explains_fields
+@explains_fields("sk.formats.Tar")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tar(Format):
     """Tar files of samples as in WebDataset; also the sides of sibling archives.
@@ -89,14 +88,13 @@ class Tar(Format):
 
     def __post_init__(self) -> None:
         """Check each option."""
-        with fields_of("sk.formats.Tar"):
-            checked_word("group", self.group, ("key",))
-            checked_word("splitname", self.splitname, ("first", "last"))
-            checked_word("missing", self.missing, ("none",))
-            checked_flag("concatenated", self.concatenated)
-            _check_suffix(self.suffix)
-            check_partitions(self.partitions)
-            checked_flag("pairs", self.pairs)
+        checked_word("group", self.group, ("key",))
+        checked_word("splitname", self.splitname, ("first", "last"))
+        checked_word("missing", self.missing, ("none",))
+        checked_flag("concatenated", self.concatenated)
+        _check_suffix(self.suffix)
+        check_partitions(self.partitions)
+        checked_flag("pairs", self.pairs)
 
     @property
     def name(self) -> str:

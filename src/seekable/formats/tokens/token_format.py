@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from seekable._arguments import (
     checked_count,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Tokens"]
 
 
-@explains_fields
+@explains_fields("sk.formats.Tokens")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens(Format):
     """Files of token ids; those that say their types and documents need no options.
@@ -67,13 +66,12 @@ class Tokens(Format):
 
     def __post_init__(self) -> None:
         """Check each option."""
-        with fields_of("sk.formats.Tokens"):
-            if self.dtype is not None:
-                checked_dtype(self.dtype)
-            for name in ("eos", "bos"):
-                if getattr(self, name) is not None:
-                    checked_count(name, getattr(self, name), least=0)
-            check_partitions(self.partitions)
+        if self.dtype is not None:
+            checked_dtype(self.dtype)
+        for name in ("eos", "bos"):
+            if getattr(self, name) is not None:
+                checked_count(name, getattr(self, name), least=0)
+        check_partitions(self.partitions)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,6 @@ from seekable._arguments import (
     checked_flag,
     checked_function,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
@@ -35,7 +34,7 @@ _SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp
 
 
 @final
-@explains_fields
+@explains_fields("sk.formats.TokenStore")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenStore:
     """How a token store is made, beyond its tokenizer, its column and the token that ends documents.
@@ -89,26 +88,25 @@ class TokenStore:
 
     def __post_init__(self) -> None:
         """Check what needs no tokenizer."""
-        with fields_of("sk.formats.TokenStore"):
-            checked_end("bos", self.bos)
-            if self.engine is not None:
-                checked_choice("engine", self.engine, ENGINES)
-            if self.parts is not None:
-                checked_function("parts", self.parts)
-            _check_align(self.align)
-            checked_flag("idx", self.idx)
-            if self.dtype is not None:
-                dtype = checked_token_dtype(self.dtype)
-                if self.idx and dtype not in INDEX_DTYPES:
-                    message = (
-                        f"dtype must be uint16 or int32 with idx=True, and Megatron's index has no "
-                        f"{dtype.name}: leave out one"
-                    )
-                    raise InvalidArgument(message)
-            for name in ("sample_size", "rows_per_file"):
-                if getattr(self, name) is not None:
-                    checked_count(name, getattr(self, name), least=1)
-            self._check_spans()
+        checked_end("bos", self.bos)
+        if self.engine is not None:
+            checked_choice("engine", self.engine, ENGINES)
+        if self.parts is not None:
+            checked_function("parts", self.parts)
+        _check_align(self.align)
+        checked_flag("idx", self.idx)
+        if self.dtype is not None:
+            dtype = checked_token_dtype(self.dtype)
+            if self.idx and dtype not in INDEX_DTYPES:
+                message = (
+                    f"dtype must be uint16 or int32 with idx=True, and Megatron's index has no "
+                    f"{dtype.name}: leave out one"
+                )
+                raise InvalidArgument(message)
+        for name in ("sample_size", "rows_per_file"):
+            if getattr(self, name) is not None:
+                checked_count(name, getattr(self, name), least=1)
+        self._check_spans()
 
     def _check_spans(self) -> None:
         """Check that documents with spans are texts of one part.

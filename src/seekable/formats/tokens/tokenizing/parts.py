@@ -12,7 +12,6 @@ from seekable._arguments import (
     checked_count,
     checked_flag,
     explains_fields,
-    fields_of,
 )
 from seekable.errors import WrongType
 from seekable.state.functions import module_name
@@ -62,7 +61,7 @@ class AuxGenerator(Protocol):
         ...
 
 
-@explains_fields
+@explains_fields("sk.LossMask")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossMask:
     """Makes a mask of the tokens that the loss is taken of: 1 = in the loss, 0 = left out.
@@ -86,10 +85,6 @@ class LossMask:
 
     def __post_init__(self) -> None:
         """Check the types, and keep them as a tuple without repetitions."""
-        with fields_of("sk.LossMask"):
-            self._check()
-
-    def _check(self) -> None:
         is_many = isinstance(self.masked, Iterable) and not isinstance(self.masked, str)
         masked = tuple(self.masked) if is_many else ()
         if not is_many or not all(isinstance(kind, str) for kind in masked):

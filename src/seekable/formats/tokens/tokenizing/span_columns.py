@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from seekable._arguments import checked_choice, explains_fields, fields_of
+from seekable._arguments import checked_choice, explains_fields
 from seekable._spans import SPAN
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
@@ -30,7 +30,7 @@ _SHOWN = 60
 
 
 @final
-@explains_fields
+@explains_fields("sk.formats.Spans")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
     """Says that records have spans beside their text, for ``align=`` of ``sk.formats.TokenStore``.
@@ -69,16 +69,15 @@ class Spans:
 
     def __post_init__(self) -> None:
         """Check the values, and keep the labels as a tuple."""
-        with fields_of("sk.formats.Spans"):
-            checked_choice("units", self.units, (_CHARACTERS, _TOKENS))
-            labels = self.labels
-            if not isinstance(labels, list | tuple) or not all(isinstance(name, str) for name in labels):
-                message = f"labels must be a list of names, such as ['person', 'place'] (got {labels!r})"
-                raise WrongType(message)
-            if len(set(labels)) < len(labels):
-                message = f"labels names one twice (got {list(labels)})"
-                raise InvalidArgument(message)
-            object.__setattr__(self, "labels", tuple(labels))
+        checked_choice("units", self.units, (_CHARACTERS, _TOKENS))
+        labels = self.labels
+        if not isinstance(labels, list | tuple) or not all(isinstance(name, str) for name in labels):
+            message = f"labels must be a list of names, such as ['person', 'place'] (got {labels!r})"
+            raise WrongType(message)
+        if len(set(labels)) < len(labels):
+            message = f"labels names one twice (got {list(labels)})"
+            raise InvalidArgument(message)
+        object.__setattr__(self, "labels", tuple(labels))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
