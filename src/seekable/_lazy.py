@@ -71,8 +71,10 @@ def imported_module(name: str) -> ModuleType:
         MissingDependency: it needs a part of seekable that is not installed; the message names the part.
         ImportError: it cannot be imported for another reason.
     """
-    with missing_part_named():
+    try:
         return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise _named_part(error) from error
 
 
 @contextmanager
@@ -85,15 +87,19 @@ def missing_part_named() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package, *below = (error.name or "").split(".")
-        if package != "seekable":
-            raise
-        part = ".".join([package, *below[: 2 if below[:1] == ["formats"] else 1]])
-        message = (
-            f"this needs {part}, which is not installed, though it is a part of seekable: "
-            f"pip install --force-reinstall seekable"
-        )
-        raise MissingDependency(message) from error
+        raise _named_part(error) from error
+
+
+def _named_part(error: ModuleNotFoundError) -> ImportError:
+    """Return the error that names the part of seekable that is not there; the same one for other modules."""
+    package, *below = (error.name or "").split(".")
+    if package != "seekable":
+        return error
+    part = ".".join([package, *below[: 2 if below[:1] == ["formats"] else 1]])
+    return MissingDependency(
+        f"this needs {part}, which is not installed, though it is a part of seekable: "
+        f"pip install --force-reinstall seekable"
+    )
 
 
 def imported(home: str) -> Any:

@@ -15,7 +15,7 @@ from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.contract import Claim, Format
 from seekable.formats.finding import find_files
-from seekable.formats.look import Look, is_stored
+from seekable.formats.look import Look
 from seekable.formats.table import (
     CARDS,
     NAMES,
@@ -103,7 +103,7 @@ def classify(
         look.name = _name_for(value, source)
     if not look.path and not isinstance(source, Mapping):
         refuse_specs_among(source)
-    if is_stored(look.path):
+    if look.is_stored:
         refusals.refuse_unopened(look.path)
     if (other := _class_of_others(look)) and (claim := _of_others(look, other)):
         return claim
@@ -310,7 +310,7 @@ def refuse_specs_among(source: object) -> None:
                 f"sk.mix([...], weights=..., seed=...)"
             )
             raise InvalidArgument(message)
-        if look.spec or is_stored(look.path):
+        if look.spec or look.is_stored:
             refusals.refuse_unopened(look.path)
 
 

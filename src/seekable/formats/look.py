@@ -61,7 +61,10 @@ class Look:
         self.shown, self.columns, self.allow, self.index_dir = shown, columns, allow, index_dir
         self.path = os.fsdecode(source) if isinstance(source, str | os.PathLike) else ""
         """The source as a text; empty for a list and a dict."""
-        colon = self._spec_end()
+        self.is_stored = is_stored(self.path)
+        """True for an address of a store."""
+        found = None if self.is_stored else _SPEC.match(self.path)
+        colon = found.end() - 1 if found is not None and not os.path.lexists(self.path) else 0
         self.spec = self.path[:colon]
         """What stands before the colon of a spec; empty without one. A path that exists is none."""
         self.rest = self.path[colon + 1 :] if colon else ""
@@ -80,16 +83,12 @@ class Look:
             return [self.path] if self.path else []
         return [os.fsdecode(item) for item in self.source]
 
-    def _spec_end(self) -> int:
-        found = None if is_stored(self.path) else _SPEC.match(self.path)
-        return found.end() - 1 if found is not None and not os.path.lexists(self.path) else 0
-
     @cached_property
     def is_folder(self) -> bool:
         """True if the source is one folder."""
         if not self.path:
             return False
-        if not is_stored(self.path):
+        if not self.is_stored:
             return os.path.isdir(self.path)
         return not far().is_plain(self.path) and paths.is_folder(self.path)
 

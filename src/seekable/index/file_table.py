@@ -189,6 +189,10 @@ class FileTable:
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 
+    def columns(self, names: Iterable[str], rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return several columns of numbers for some rows."""
+        return [self._columns[name].view(np.int64)[rows] for name in names]
+
     def digest(self, name: str, row: int) -> int:
         """Return a digest of one row, by the name of its column."""
         return int(self._columns[name][row])
@@ -216,22 +220,20 @@ class FileTable:
             return np.full(len(names), -1, np.int64)
         number = self.formats.index(format_name)
         if len(names) <= _FEW:
-            found = (self._row(os.fsencode(name), number) for name in names)
-        elif len(self.formats) == 1 and _joined(names) == self._strings():
+            return np.array([self._row(os.fsencode(name), number) for name in names], np.int64)
+        if len(self.formats) == 1 and _joined(names) == self._strings():
             return np.arange(self.files)
-        else:
-            mine = np.flatnonzero(self._columns["format"] == number).tolist()
-            here = self.names()
-            by_name = dict(zip(map(here.__getitem__, mine), mine, strict=True))
-            found = (by_name.get(name, -1) for name in names)
-        return np.fromiter(found, np.int64, len(names))
+        mine = np.flatnonzero(self._columns["format"] == number).tolist()
+        here = self.names()
+        by_name = dict(zip(map(here.__getitem__, mine), mine, strict=True))
+        return np.fromiter((by_name.get(name, -1) for name in names), np.int64, len(names))
 
     def digest_of(self, rows: NDArray[np.int64]) -> int:
         """Return a digest of some files in this order, made of their names, formats and contents."""
         numbers, number_of = np.unique(self._columns["format"][rows], return_inverse=True)
         whole = len(rows) == self.files and bool((rows == np.arange(self.files)).all())
         hasher = xxhash.xxh3_64(self._strings() if whole else _joined(map(self.name, rows.tolist())))
-        hasher.update(_joined(self.formats[number] for number in numbers.tolist()))
+        hasher.update(_joined(map(self.formats.__getitem__, numbers.tolist())))
         hasher.update(number_of.astype(_WORD).tobytes())
         hasher.update(self._columns["content"][rows].tobytes())
         return hasher.intdigest()

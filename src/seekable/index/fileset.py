@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.index.digest import digest_text, digest_texts
@@ -73,38 +74,34 @@ def _open_columns(parts: tuple[IndexedFiles, ...]) -> _FileColumns:
     Raises:
         IndexStale: an index is gone, or no longer has the files as they were.
     """
-    opened = tuple(open_indexed(part) for part in parts)
+    opened = tuple(map(open_indexed, parts))
     rows = [row_numbers(part.part) for part in opened]
     offsets: dict[Offsets, int] = {}
-    segments = []
-    for part, part_rows in zip(opened, rows, strict=True):
+    columns: list[tuple[NDArray[np.int64], ...]] = [(np.zeros(0, np.int64),) * 5]
+    for part, some in zip(opened, rows, strict=True):
         numbers = np.zeros(len(part.table.segments), np.int64)
-        for number, some in part.offsets.items():
-            numbers[number] = offsets.setdefault(some, len(offsets))
-        segments.append(numbers[part.table.column("segment", part_rows)])
-
-    def column(name: str) -> NDArray[np.int64]:
-        found = [part.table.column(name, some) for part, some in zip(opened, rows, strict=True)]
-        return _joined_columns(found)
-
-    records, segment = column("records"), _joined_columns(segments)
+        for number, of_segment in part.offsets.items():
+            numbers[number] = offsets.setdefault(of_segment, len(offsets))
+        segment, *others = part.table.columns(("segment", "size", "mtime_ns", "records", "start"), some)
+        columns.append((numbers[segment], *others))
+    segments, sizes, mtimes_ns, records, first = map(_joined_columns, zip(*columns, strict=True))
     # Sources that were opened one by one have a small segment each: as one array they are read at once.
     together, held_by, before = join_small(tuple(offsets))
     return _FileColumns(
         parts=opened,
         part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
         row=_joined_columns(rows),
-        sizes=column("size"),
-        mtimes_ns=column("mtime_ns"),
+        sizes=sizes,
+        mtimes_ns=mtimes_ns,
         records=records,
         starts=_joined_columns([np.zeros(1, np.int64), np.cumsum(records)]),
         offsets=together,
-        segment=held_by[segment],
-        first=column("start") + before[segment],
+        segment=held_by[segments],
+        first=first + before[segments],
     )
 
 
-def _joined_columns(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _joined_columns(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return arrays concatenated to one that cannot be written."""
     joined = np.concatenate([np.zeros(0, np.int64), *arrays])
     joined.flags.writeable = False
@@ -222,21 +219,19 @@ class FileSet:
     ) -> None:
         """Make a set of parts, whose runs of files have open files each; callers use `open_files`."""
         self._parts = parts
-        self._kept_open = kept_open or ((len(self), OpenFiles(MOST_OPEN_FILES)),)
-        self._ends = list(itertools.accumulate(length for length, _ in self._kept_open))
-        self._opened: _FileColumns | None = None
-        self._has_objects: bool | None = None
+        self._count = sum(map(len, [part.rows for part in parts]))
+        self._kept_open = kept_open or ((self._count, OpenFiles(MOST_OPEN_FILES)),)
+        self._ends = list(itertools.accumulate([length for length, _ in self._kept_open]))
         self._open_files: dict[int, _OpenFile] = {}
 
     def __len__(self) -> int:
-        return sum(len(part.rows) for part in self._parts)
+        return self._count
 
     def __repr__(self) -> str:
         return f"<FileSet of {len(self)} files below {sorted({part.root for part in self._parts})}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        opened = self._opened
-        parts = self._parts if opened is None else tuple(refreshed(part) for part in opened.parts)
+        parts = tuple(map(refreshed, self._columns.parts)) if "_columns" in vars(self) else self._parts
         mounted = (far().passport(part.root for part in parts),) if self.has_objects else ()
         return FileSet, (parts, self._kept_open, *mounted)
 
@@ -248,7 +243,8 @@ class FileSet:
     def limited(self, most: int, *, keeps_maps: bool) -> FileSet:
         """Return the same files with a bound on how many are open at once; see `OpenFiles` for maps."""
         files = FileSet(self._parts, ((len(self), OpenFiles(most, keeps_maps=keeps_maps)),))
-        files._opened = self._opened
+        if "_columns" in vars(self):
+            files._columns = self._columns
         return files
 
     def by_versions(self) -> FileSet:
@@ -257,7 +253,7 @@ class FileSet:
 
     def apart(self) -> list[FileSet]:
         """Return a set for each file, in their order."""
-        return [FileSet((part,)) for opened in self._columns().parts for part in each_file(opened)]
+        return [FileSet((part,)) for opened in self._columns.parts for part in each_file(opened)]
 
     def close(self) -> None:
         """Close all files; a file that is read again is opened again."""
@@ -277,7 +273,7 @@ class FileSet:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """The size of each file in bytes; of a placeholder, its own."""
-        return self._columns().sizes
+        return self._columns.sizes
 
     @property
     def data_sizes(self) -> NDArray[np.int64]:
@@ -286,45 +282,43 @@ class FileSet:
             return self.sizes.copy()
         return np.array([self.data_size(file) for file in range(len(self))], np.int64)
 
-    @property
+    @cached
     def has_objects(self) -> bool:
         """True if a file is an object of a store, or of the Hub without a copy on this machine."""
-        if self._has_objects is None:
-            self._has_objects = any("://" in part.root for part in self._parts) or (
-                self.has_placeholders and far().placeholders.are_elsewhere(map(self.path, range(len(self))))
-            )
-        return self._has_objects
+        return any("://" in part.root for part in self._parts) or (
+            self.has_placeholders and far().placeholders.are_elsewhere(map(self.path, range(len(self))))
+        )
 
     @property
     def has_placeholders(self) -> bool:
         """True if a file is in a folder of placeholders, which stand for files of the Hub."""
-        return any(is_remote(part.root) for part in self._parts)
+        return any(map(is_remote, {part.root for part in self._parts}))
 
     @property
     def mtimes_ns(self) -> NDArray[np.int64]:
         """The modification time of each file, in nanoseconds."""
-        return self._columns().mtimes_ns
+        return self._columns.mtimes_ns
 
     @property
     def records(self) -> NDArray[np.int64]:
         """The number of records of each file."""
-        return self._columns().records
+        return self._columns.records
 
     @property
     def starts(self) -> NDArray[np.int64]:
         """The number of records before each file; a last element is the number of all records."""
-        return self._columns().starts
+        return self._columns.starts
 
     @property
     def contents(self) -> NDArray[np.uint64]:
         """The content digest of each file."""
-        parts = self._columns().parts
+        parts = self._columns.parts
         digests = _joined_columns([part.table.column("content", row_numbers(part.part)) for part in parts])
         return digests.view(np.uint64)
 
     def name(self, file: int) -> str:
         """Return a file's path relative to its root."""
-        columns = self._columns()
+        columns = self._columns
         return columns.parts[int(columns.part[file])].table.name(int(columns.row[file]))
 
     def data_size(self, file: int) -> int:
@@ -335,7 +329,7 @@ class FileSet:
 
     def path(self, file: int) -> str:
         """Return a file's absolute path."""
-        columns = self._columns()
+        columns = self._columns
         return os.path.join(columns.parts[int(columns.part[file])].part.root, self.name(file))
 
     def shown_path(self, file: int) -> str:
@@ -344,7 +338,7 @@ class FileSet:
 
     def entry(self, file: int) -> FileEntry:
         """Return the identity of a file."""
-        columns = self._columns()
+        columns = self._columns
         table, row = columns.parts[int(columns.part[file])].table, int(columns.row[file])
         return FileEntry(
             name=table.name(row),
@@ -359,7 +353,7 @@ class FileSet:
     def names(self) -> list[str]:
         """Return the paths of all files relative to their roots, many times faster than one by one."""
         found: list[str] = []
-        for part in self._columns().parts:
+        for part in self._columns.parts:
             names = part.table.names()
             found.extend(names[row] for row in row_numbers(part.part).tolist())
         return found
@@ -367,7 +361,7 @@ class FileSet:
     def digests(self, kind: Literal["head_tail", "content", "offsets"]) -> list[str]:
         """Return one digest for all files, many times faster than by `entry` for each."""
         found: list[str] = []
-        for part in self._columns().parts:
+        for part in self._columns.parts:
             found.extend(digest_texts(part.table.digests(kind, row_numbers(part.part))))
         return found
 
@@ -399,7 +393,7 @@ class FileSet:
         """Return the index of the file with an absolute path; several if the file is listed repeatedly."""
         found: list[int] = []
         before = 0
-        for part in self._columns().parts:
+        for part in self._columns.parts:
             rows = row_numbers(part.part)
             folder = os.path.join(part.part.root, "")
             if len(rows) and path.startswith(folder):
@@ -455,7 +449,7 @@ class FileSet:
 
     def cache(self, file: int) -> CacheChoice | None:
         """Return the cache on disk that the dataset of a file has chosen; None for the shared one."""
-        columns = self._columns()
+        columns = self._columns
         return columns.parts[int(columns.part[file])].part.cache
 
     @property
@@ -483,22 +477,22 @@ class FileSet:
             files: the index of each word's file, int64.
             at: its index among the words of that file, int64.
         """
-        columns = self._columns()
+        columns = self._columns
         return _gather(columns.offsets, columns.segment[files], columns.first[files] + at)
 
     def file_words(self, file: int) -> tuple[Offsets, int]:
         """Return the segment that has the words of a file, and where they begin in it."""
-        columns = self._columns()
+        columns = self._columns
         return columns.offsets[int(columns.segment[file])], int(columns.first[file])
 
     def word_counts(self) -> NDArray[np.int64]:
         """Count the words of each surveyed file, without the record count at the end; int64."""
-        parts = self._columns().parts
+        parts = self._columns.parts
         return _joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Count the groups of each table, and return the first row of each group within its file."""
-        return _groups_of(self._columns(), self.word_counts())
+        return _groups_of(self._columns, self.word_counts())
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
         """Return the distinct schemas of tables in file order, and the index of each file's schema.
@@ -506,11 +500,11 @@ class FileSet:
         Raises:
             IndexStale: the index has lost a schema.
         """
-        return _schemas_of(self._columns().parts)
+        return _schemas_of(self._columns.parts)
 
     def pages(self, file: int) -> PageTableFile:
         """Return the file for the page tables of a table."""
-        columns = self._columns()
+        columns = self._columns
         part = columns.parts[int(columns.part[file])]
         return PageTableFile(part.part.folder, part.table.digest("content", int(columns.row[file])))
 
@@ -520,10 +514,10 @@ class FileSet:
         Raises:
             IndexStale: the index is gone, or no longer has the files as they were.
         """
-        self._columns()
+        _ = self._columns
 
     def _map(self, file: int) -> MappedFile:
-        columns = self._columns()
+        columns = self._columns
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
@@ -542,11 +536,9 @@ class FileSet:
         self._open_files[file] = weakref.ref(mapped), offsets, first, offsets.view, offsets.compared
         return mapped
 
+    @cached
     def _columns(self) -> _FileColumns:
-        # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.
-        if self._opened is None:
-            self._opened = _open_columns(self._parts)
-        return self._opened
+        return _open_columns(self._parts)
 
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:

@@ -48,7 +48,7 @@ class RowIdentity(msgspec.Struct, frozen=True):
     def of(cls, table: FileTable, rows: NDArray[np.int64]) -> RowIdentity:
         """Return the identity of some rows of a table."""
         named = rows.tolist() if len(rows) <= _MOST_NAMED else []
-        files = tuple((table.name(row), table.format(row)) for row in named)
+        files = tuple([(table.name(row), table.format(row)) for row in named])
         return cls(int(table.column("generation").max(initial=0)), table.digest_of(rows), files)
 
     def rows_in(self, table: FileTable, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:

@@ -235,9 +235,10 @@ def _by_root(found: Iterable[FoundFiles]) -> dict[str, dict[str, int]]:
 def _stat(root: str, numbers: dict[str, int]) -> _RootFiles:
     if "://" in root:
         return _RootFiles(root, numbers, *far().looks(root, list(numbers)))
-    pairs = ((status.st_size, status.st_mtime_ns) for status in stat_files(root, numbers))
-    found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
-    return _RootFiles(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
+    sizes, mtimes_ns = np.empty((2, len(numbers)), np.int64)
+    for number, status in enumerate(stat_files(root, numbers)):
+        sizes[number], mtimes_ns[number] = status.st_size, status.st_mtime_ns
+    return _RootFiles(root, numbers, sizes=sizes, mtimes_ns=mtimes_ns)
 
 
 def _stat_again(index: _Index, format_name: str) -> _RootFiles:
@@ -346,38 +347,32 @@ def _file_status(
         return _FileStatus(np.full(len(names), -1, np.int64), np.zeros(len(names), bool))
     rows = table.rows(names, format_name=format_name)
     here = np.flatnonzero(rows >= 0)
-    known = rows[here]
-    valid = (
-        (table.column("size", known) == sizes[here])
-        & (table.column("mtime_ns", known) == mtimes_ns[here])
-        & whole[table.column("segment", known)]
+    size, mtime_ns, segment, indexed_ns = table.columns(
+        ("size", "mtime_ns", "segment", "indexed_ns"), rows[here]
     )
+    valid = (size == sizes[here]) & (mtime_ns == mtimes_ns[here]) & whole[segment]
     rows[here[~valid]] = -1
     racy = np.zeros(len(names), bool)
-    racy[here] = doubt & valid & (np.abs(table.column("indexed_ns", known) - mtimes_ns[here]) < _RACY_NS)
+    racy[here] = doubt & valid & (np.abs(indexed_ns - mtimes_ns[here]) < _RACY_NS)
     return _FileStatus(rows, racy)
 
 
 def _enterable(files: _RootFiles, folder: str, table: FileTable | None, found: _FileStatus) -> _FileStatus:
     """Drop compressed files without seek points, and tables without a schema."""
     lost = _without_schema(folder, table, found) if table is not None else []
-    lost += [
-        number
-        for number, name in enumerate(files.numbers if table and _has_compressed(files.numbers) else ())
-        if table is not None
-        and compression_of(name)
-        and found.rows[number] >= 0
-        and not has_points(folder, table.digest("content", int(found.rows[number])))
-    ]
+    if table is not None and any(map(compression_of, {name[-4:] for name in files.numbers})):
+        lost += [
+            number
+            for number, name in enumerate(files.numbers)
+            if compression_of(name)
+            and found.rows[number] >= 0
+            and not has_points(folder, table.digest("content", int(found.rows[number])))
+        ]
     if not lost:
         return found
     rows = found.rows.copy()
     rows[lost] = -1
     return structs.replace(found, rows=rows)
-
-
-def _has_compressed(names: Iterable[str]) -> bool:
-    return any(map(compression_of, {name[-4:] for name in names}))
 
 
 def _without_schema(folder: str, table: FileTable, found: _FileStatus) -> list[int]:
@@ -425,7 +420,7 @@ def _paths(index: _Index) -> list[str]:
 
 def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index]) -> FileSet:
     by_root = {index.files.root: index for index in indexes}
-    files = FileSet(tuple(_part(run, by_root[run.root]) for run in found))
+    files = FileSet(tuple([_part(run, by_root[run.root]) for run in found]))
     files.load()
     return files
 

@@ -85,7 +85,7 @@ class UnaryNode(InnerNode):
 class PermutationNode(UnaryNode):
     """A node whose rows, in each epoch, are the child's of that epoch in another order."""
 
-    @property
+    @cached
     def size(self) -> int:
         """The number of records of an epoch, equal to the child's."""
         return known_size(self.child, self.kind)

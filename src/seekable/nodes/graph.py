@@ -446,8 +446,12 @@ class Graph(ABC):
 
         A node that makes records counts three times, and one that puts several datasets in order twice.
         """
-        own = 3 if isinstance(self, Read) else min(2, len(self.children))
-        return own + max((child.depth for child in self.children), default=0)
+        children = self.children
+        own = 3 if isinstance(self, Read) else min(2, len(children))
+        deepest = 0
+        for child in children:
+            deepest = max(deepest, child.depth)
+        return own + deepest
 
     @property
     @abstractmethod

@@ -193,7 +193,10 @@ def _walk_large(
     outside = np.flatnonzero(out >= sizes)
     if outside.size:
         flat, shape = out.reshape(-1), out.shape
-        a, b, sizes, *round_keys = [_each(column, shape, outside) for column in (a, b, sizes, *round_keys)]
+        a, b, sizes, *round_keys = [
+            column.reshape(-1) if column.size == 1 else np.broadcast_to(column, shape).reshape(-1)[outside]
+            for column in (a, b, sizes, *round_keys)
+        ]
         while outside.size:
             walked = flat[outside] = _network(flat[outside], a, b, round_keys, way)
             still = walked >= sizes
@@ -202,11 +205,6 @@ def _walk_large(
                 column if column.size == 1 else column[still] for column in (a, b, sizes, *round_keys)
             ]
     return out
-
-
-def _each(values: NDArray[np.uint64], shape: tuple[int, ...], where: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Return elements of an array that broadcasts to a shape; an array of one element is unchanged."""
-    return values.reshape(-1) if values.size == 1 else np.broadcast_to(values, shape).reshape(-1)[where]
 
 
 def _radices(n: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

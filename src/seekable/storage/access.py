@@ -90,7 +90,7 @@ class Storage:
     @property
     def is_for_stores(self) -> bool:
         """True if a value is given that only addresses can have."""
-        return any(given is not None for given in (self.options, self.filesystem, self.cache))
+        return not (self.options is self.filesystem is self.cache is None)
 
     def __repr__(self) -> str:
         """Show what differs from the defaults; of options that may be secret the names alone."""

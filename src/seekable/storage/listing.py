@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fnmatch
-import itertools
 import math
 import os
 import re
@@ -190,13 +189,18 @@ def find_files(
     checked = checked_asked(asked)
     items = [checked] if isinstance(checked, (str, os.PathLike)) else checked
     rules = Rules(tuple(suffixes), inspect, arrange)
-    found = [_find(path, rules) for item in items for path in expanded_paths(_as_path(item), hint=_nearest)]
-    if not found:
+    roots: list[str] = []
+    names: list[list[str]] = []
+    for item in items:
+        for path in expanded_paths(_as_path(item), hint=_nearest):
+            run = _find(path, rules)
+            if roots[-1:] != [run.root]:
+                roots.append(run.root)
+                names.append([])
+            names[-1] += run.names
+    if not roots:
         raise DataNotFound("an empty list names no data; give at least one path")
-    return tuple(
-        FoundFiles(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
-        for root, runs in itertools.groupby(found, key=lambda run: run.root)
-    )
+    return tuple(map(FoundFiles, roots, map(tuple, names)))
 
 
 class Rules(msgspec.Struct, frozen=True):
