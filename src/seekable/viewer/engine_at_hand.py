@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from seekable._lazy import lazy
 from seekable.errors import SeekableError
-from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.viewer.facts.token_contents import engine_of_store, store_document_of
 
 if TYPE_CHECKING:
+    from seekable.formats.tokens.tokenizing import engines
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.viewer.opened import Opened
+else:
+    engines = lazy("seekable.formats.tokens.tokenizing.engines")
 
 
 def engine_at_hand(opened: Opened, path: str | None) -> tuple[Engine | None, str | None]:
@@ -23,7 +26,7 @@ def engine_at_hand(opened: Opened, path: str | None) -> tuple[Engine | None, str
     """
     if opened.tokenizer is not None:
         name = opened.tokenizer
-        return opened.kept.get(("tokenizer", name), lambda: engine_of(name)), None
+        return opened.kept.get(("tokenizer", name), lambda: engines.engine_of(name)), None
     if path is None:
         return None, "the data does not say which tokenizer its ids are of"
     folder = os.path.dirname(path)

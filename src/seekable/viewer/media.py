@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 
 from seekable._arguments import checked_path
+from seekable._lazy import lazy
 from seekable.errors import AccessDenied, BadValue, DataNotFound, WrongType
 from seekable.formats.audio.audio_bytes import BufferPayload, FilePayload, RangePayload
 from seekable.formats.audio.wave_file import wave_file
-from seekable.formats.kaldi.holders.wave import Wave
 from seekable.viewer.facts.key_paths import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.formats.audio.audio_bytes import Payload
+    from seekable.formats.kaldi.holders import wave
+else:
+    wave = lazy("seekable.formats.kaldi.holders.wave")
 
 HEAD_BYTES = 64
 """The number of first bytes that ``media_type`` looks at."""
@@ -287,7 +290,7 @@ def decoded_audio(value: Any) -> tuple[np.ndarray[Any, Any], int] | None:
         >>> decoded_audio([1, 2]) is None
         True
     """
-    if isinstance(value, Wave):
+    if hasattr(value, "rate") and isinstance(value, wave.Wave):
         samples = value.data[0] if len(value.data) == 1 else value.data.T
         return np.ascontiguousarray(samples / _FULL_VOLUME, np.float32), int(value.rate)
     if not isinstance(value, tuple) or len(value) != 2:  # noqa: PLR2004 - a pair

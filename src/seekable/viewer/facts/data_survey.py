@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
 from seekable.formats.shar.shar_source import DataSource, SharSource
@@ -27,10 +28,6 @@ from seekable.nodes.node import node_of
 from seekable.packing.nodes.lists import NotAList, lists_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.packing.nodes.sample_form import LOSS_MASK
-from seekable.remote.cache.disk_cache import disk_caches, is_chosen, remote_folder
-from seekable.remote.fetching.fetcher import fetcher
-from seekable.remote.index.publishing import PublishedFolder
-from seekable.remote.object_bytes import wants
 from seekable.storage.addresses import is_address
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words
@@ -46,7 +43,16 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.node import LeafNode, Node
+    from seekable.remote import object_bytes
+    from seekable.remote.cache import disk_cache
+    from seekable.remote.fetching import fetcher
+    from seekable.remote.index import publishing
     from seekable.viewer.facts.lengths import LengthHistogram
+else:
+    disk_cache = lazy("seekable.remote.cache.disk_cache")
+    fetcher = lazy("seekable.remote.fetching.fetcher")
+    object_bytes = lazy("seekable.remote.object_bytes")
+    publishing = lazy("seekable.remote.index.publishing")
 
 _COMPRESSIONS = {"gz": "gzip", "zst": "zstd"}
 
@@ -185,13 +191,20 @@ def _stores_found(files: Iterable[FileSet], *, refresh: bool) -> dict[str, Any] 
     roots = list(dict.fromkeys(root for each in files for root, _, _ in each.runs if is_address(root)))
     if not roots:
         return None
-    objects = itertools.chain.from_iterable(cache.contents() for cache in disk_caches())
+    objects = itertools.chain.from_iterable(cache.contents() for cache in disk_cache.disk_caches())
     shown = [shown_path(root) for root in roots]
-    kept = sum(each.kept_bytes for each in objects if is_chosen(each.address, shown))
+    kept = sum(each.kept_bytes for each in objects if disk_cache.is_chosen(each.address, shown))
     published = (
-        [folder.shown for folder in map(PublishedFolder, roots) if folder.stat(CATALOG)] if refresh else None
+        [folder.shown for folder in map(publishing.PublishedFolder, roots) if folder.stat(CATALOG)]
+        if refresh
+        else None
     )
-    return {"folders": shown, "published": published, "cache_folder": remote_folder(), "kept_bytes": kept}
+    return {
+        "folders": shown,
+        "published": published,
+        "cache_folder": disk_cache.remote_folder(),
+        "kept_bytes": kept,
+    }
 
 
 def stores_in_words(found: dict[str, Any]) -> dict[str, str]:
@@ -214,8 +227,8 @@ def requests_of(dataset: Node, positions: Sequence[int]) -> dict[str, int] | Non
     plan = dataset.plan(np.array(positions, np.int64))
     if not plan.from_stores:
         return None
-    needed = wants(plan.ranges())
-    requests = fetcher().plan(needed)
+    needed = object_bytes.wants(plan.ranges())
+    requests = fetcher.fetcher().plan(needed)
     return {
         "count": len(requests),
         "bytes": sum(each.stop - each.start for each in requests),

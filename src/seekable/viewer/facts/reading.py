@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._arguments import checked_count, checked_seed
+from seekable._lazy import lazy
 from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.formats.kaldi.table_entries import EntryDecoder
 from seekable.formats.lines.line_source import decoder_named
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.sequence_source import SequenceSource
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from seekable._typing import Int64s
+    from seekable.formats.kaldi import table_entries
     from seekable.index.fileset import FileSet
     from seekable.nodes.node import Node
+else:
+    table_entries = lazy("seekable.formats.kaldi.table_entries")
 
 
 PIECE_ROWS = 512
@@ -155,7 +158,9 @@ def raw_record(node: Node, row: int) -> bytes | None:
         >>> raw_record(sk.from_sequence("ab")._node, 0) is None
         True
     """
-    if not isinstance(node, FileSource) or isinstance(node.decoder, EntryDecoder):
+    if not isinstance(node, FileSource):
+        return None
+    if node.decoder.reads_objects and isinstance(node.decoder, table_entries.EntryDecoder):
         return None
     raw: bytes = raw_source(node).record(row)
     return raw

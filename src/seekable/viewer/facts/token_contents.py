@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable._spans import type_name
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.formats.tokens.token_store import HIDDEN_DOCUMENT, document_of, read_document
-from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.packing.order.best_fit import best_fit_patterns, piece_table
 from seekable.packing.order.length_order import length_classes, merged
 from seekable.viewer.facts.histogram import counted_percentiles
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.tokens.token_source import TokenSource
     from seekable.formats.tokens.token_store import StoreDocument, TokenizerFacts
+    from seekable.formats.tokens.tokenizing import engines
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.packing.order.length_order import LengthClasses
+else:
+    engines = lazy("seekable.formats.tokens.tokenizing.engines")
 
 _DOCUMENTS_AT_ONCE = 1 << 20
 _WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
@@ -306,11 +309,11 @@ def engine_of_store(folder: str) -> Engine:
     tokenizer = store.tokenizer
     if tokenizer is not None and tokenizer.file is not None:
         path = os.path.join(folder, tokenizer.file)
-        return _checked(engine_of(path), tokenizer, repr(path), folder)
+        return _checked(engines.engine_of(path), tokenizer, repr(path), folder)
     if tokenizer is not None and tokenizer.engine == "tiktoken" and tokenizer.name:
         name = f"tiktoken:{tokenizer.name}"
         try:
-            engine = engine_of(name)
+            engine = engines.engine_of(name)
         except InvalidArgument as error:
             message = f"the tokenizer of the store {folder!r} is not at hand: {error}; {_WAY_OUT}"
             raise InvalidArgument(message) from error

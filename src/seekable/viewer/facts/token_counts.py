@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
-from seekable.formats.tokens.tokenizing.engines import engine_of
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.json_documents import in_words
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
+    from seekable.formats.tokens.tokenizing import engines
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.nodes.node import Node
+else:
+    engines = lazy("seekable.formats.tokens.tokenizing.engines")
 
 RecordUnit = Literal["tokens", "characters", "numbers"]
 
@@ -85,7 +88,7 @@ def token_rates(
     """
     if tokenizer is None:
         raise InvalidArgument("tokens are counted by a tokenizer: give a tokenizer.json")
-    engine = engine_of(tokenizer)
+    engine = engines.engine_of(tokenizer)
     rates = {}
     for name, node in sources:
         rows = np.sort(sample_rows(node.size or 0, _SAMPLED, 0))
@@ -161,7 +164,7 @@ def record_measure(record: Any, *, text_key: str | None = None, tokenizer: Any =
         'numbers'
     """
     if text_of(record, text_key) is not None:
-        engine = None if tokenizer is None else engine_of(tokenizer)
+        engine = None if tokenizer is None else engines.engine_of(tokenizer)
         return RecordMeasure("characters" if engine is None else "tokens", text_key, engine)
     if _most_numbers(record) >= 0:
         return RecordMeasure("numbers", None, None)
@@ -222,7 +225,7 @@ def token_estimate(
     size = known_size(node, "an estimate of tokens")
     rows = np.sort(sample_rows(size, n, 0))
     texts = [text_of(record, text_key) or "" for record in read_sample(node, rows)]
-    counts = _token_counts(engine_of(tokenizer), texts)
+    counts = _token_counts(engines.engine_of(tokenizer), texts)
     refused = int((counts < 0).sum())
     tokens = np.maximum(counts, 0).astype(np.float64)
     made_of = from_sample(rows.size, of=size, seed=0)
