@@ -12,6 +12,7 @@ from tests.viewer.viewed import record
 
 import seekable as sk
 from seekable.viewer.app import make_app
+from seekable.viewer.facts import filtered_rows
 from seekable.viewer.facts.key_statistics import field
 from seekable.viewer.opened import opened_of
 from seekable.viewer.pages import dataset_pages as room
@@ -38,8 +39,38 @@ def of_many(many: Opened) -> TestClient:
     return TestClient(make_app(many), base_url="http://127.0.0.1")
 
 
+def test_figures_are_of_all_rows_where_these_are_small(
+    of_many: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = {
+        "stats": "from all 1,200 rows",
+        "field?key=text": "from all 1,200 rows",
+        "": "from all 1,200 rows",
+    }
+    for page, words in every.items():
+        assert words in of_many.get(f"/d/many/{page}").text
+    monkeypatch.setattr(filtered_rows, "_SMALL_BYTES", -1)
+    for page in every:
+        found = of_many.get(f"/d/many/{page}{'&' if '?' in page else '?'}as=json").json()
+        assert found.get("keys" if not page else "", found)["made_of"] == "from 50 of 1,200 rows, seed 0"
+    assert of_many.get("/d/many/search?q=cat&as=json").json()["done"] == 50
+
+
+def test_the_values_of_a_key_are_read_by_a_job_that_begins_by_itself(
+    many: Opened, of_many: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filtered_rows, "_SMALL_BYTES", -1)
+    monkeypatch.setattr(room, "SOON_SECONDS", 0)
+    page = of_many.get("/d/many/field?key=text").text
+    job = many.jobs.all()[0]
+    assert (job.kind, f'data-job="{job.name}"' in page or "without the field" in page) == ("field", True)
+    assert job.wait(60)
+    page = of_many.get("/d/many/field?key=text").text
+    assert ("data-job" in page, "without the field" in page) == (False, True)
+
+
 def test_a_larger_sample_is_read_by_a_job(many: Opened, of_many: TestClient) -> None:
-    page = of_many.get("/d/many/stats").text
+    page = of_many.get("/d/many/stats?n=50").text
     assert 'action="read-stats?n=10000&amp;seed=0"' in page.replace("&seed", "&amp;seed")
     answer = of_many.post("/d/many/read-stats?n=10000")
     assert many.jobs.all()[0].wait(60)

@@ -25,7 +25,7 @@ from seekable.viewer.facts.row_conditions import subject_text
 from seekable.viewer.facts.token_counts import token_estimate
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import SOON_SECONDS, AskedJob, PageWork, asked_job, result_of, started
-from seekable.viewer.pages.page_records import data_key, page_records
+from seekable.viewer.pages.page_records import data_key, page_records, rows_looked_at
 from seekable.viewer.pages.row_table import table_of
 from seekable.viewer.render import one_line
 
@@ -41,10 +41,9 @@ _DRAWN = 10
 _SIZES = (1_000, 10_000, 100_000)
 """The samples that the page offers."""
 
-_READ_AT_ONCE = 2_000
-"""A larger sample is read by a job."""
-
 _MOST_READ = 10_000
+"""A larger sample is read where a button asks for it."""
+
 _CHARTS = ("lengths", "numbers", "values")
 
 _COUNTED_AT_ONCE = 10_000_000
@@ -104,7 +103,7 @@ def _survey(opened: Opened, asked: Asked, *, seconds: float | None) -> AskedJob:
     node = node_of(opened.dataset(asked.name))
     if not opened.scans or not node.size:
         return AskedJob()
-    return _statistics(opened, asked.name, opened.sample, 0, seconds)
+    return _statistics(opened, asked.name, rows_looked_at(opened, asked.name), 0, seconds)
 
 
 def _statistics(opened: Opened, name: str, n: int, seed: int, seconds: float | None) -> AskedJob:
@@ -123,7 +122,7 @@ def stats(opened: Opened, asked: Asked) -> Page:
     job = asked_job(opened, asked)
     if not job.document:
         seconds = None if "as" in asked.query else SOON_SECONDS
-        job = _statistics(opened, asked.name, *_sample(opened, asked, most=_READ_AT_ONCE), seconds)
+        job = _statistics(opened, asked.name, *_sample(opened, asked, most=_MOST_READ), seconds)
     document: dict[str, Any] = {"name": asked.name, **job.document}
     shown: dict[str, Any] = {"survey": None, "larger": [], **job.shown}
     survey = job.partial if isinstance(job.partial, Statistics) else None
@@ -165,8 +164,9 @@ def read_stats(opened: Opened, asked: Asked) -> Redirect:
 
 
 def _sample(opened: Opened, asked: Asked, *, most: int) -> tuple[int, int]:
-    n = asked.count("n", default=min(opened.sample, most), least=1, most=most)
-    return n, asked.count("seed", default=0)
+    usual = rows_looked_at(opened, asked.name)
+    most = max(most, usual)
+    return asked.count("n", default=usual or 1, least=1, most=most), asked.count("seed", default=0)
 
 
 def _table(document: dict[str, Any]) -> PageRows:
@@ -190,7 +190,18 @@ def field_page(opened: Opened, asked: Asked) -> Page:
     Raises:
         InvalidArgument: the key is not written as a key.
     """
-    found = _field_found(opened, asked)
+    path = path_of(asked.text("key"))
+    job = _field_found(opened, asked, None if "as" in asked.query else SOON_SECONDS)
+    document: dict[str, Any] = {"name": asked.name, "key": path_text(path), **job.document}
+    shown: dict[str, Any] = {
+        "found": None,
+        "key": path_text(path),
+        "subject": subject_text(path),
+        **job.shown,
+    }
+    found, title = job.partial, f"{asked.name}, {path_text(path)}"
+    if found is None:
+        return Page("field", title, document, shown)
     key = found.key
     table = PageRows(
         ("value", "count", "of"), [(each.value, each.share.count, each.share.of) for each in key.top]
@@ -199,10 +210,8 @@ def field_page(opened: Opened, asked: Asked) -> Page:
     odd = [name for name in (MISSING, EMPTY, *kinds[1:]) if name in found.rows]
     charts = [name for name in _CHARTS[:2] if _histogram(found, name) is not None]
     charts = ["values"] if key.is_label else charts
-    shown = {"found": found, "odd": odd, "charts": charts, "key": path_text(key.path)}
-    shown["subject"] = subject_text(key.path)
-    document = {"name": asked.name, **found.document()}
-    return Page("field", f"{asked.name}, {path_text(key.path)}", document, shown, table)
+    shown |= {"found": found, "odd": odd, "charts": charts}
+    return Page("field", title, document | found.document(), shown, table)
 
 
 def field_chart(opened: Opened, asked: Asked) -> Svg:
@@ -211,7 +220,7 @@ def field_chart(opened: Opened, asked: Asked) -> Svg:
     Raises:
         KeyNotFound: its values have none.
     """
-    found, name = _field_found(opened, asked), asked.choice("of", _CHARTS)
+    found, name = _field_found(opened, asked, None).partial, asked.choice("of", _CHARTS)
     key, theme = path_text(found.key.path), asked.theme
     if name == "values" and found.key.is_label:
         names = [one_line(each.value).striptags() for each in found.key.top]
@@ -240,11 +249,20 @@ def _histogram(found: FieldFacts, name: str) -> Histogram | None:
     return found.lengths if name == "lengths" else found.numbers
 
 
-def _field_found(opened: Opened, asked: Asked) -> FieldFacts:
+def _field_found(opened: Opened, asked: Asked, seconds: float | None) -> AskedJob:
+    """Return the values of a key in a sample; with a job where they take longer than some seconds.
+
+    Raises:
+        SeekableError: they cannot be read, and there was no limit of time.
+    """
     node, path = node_of(opened.dataset(asked.name)), path_of(asked.text("key"))
-    n = asked.count("n", default=opened.sample, least=1, most=_MOST_READ)
-    seed = asked.count("seed", default=0)
-    return opened.kept.last(("field", asked.name, path, n, seed), field(node, path, n=n, seed=seed))
+    n, seed = _sample(opened, asked, most=_MOST_READ)
+    key = (*data_key(opened, asked.name), path, n, seed)
+    work = PageWork("field", key, partial(field, node, path, n=n, seed=seed), at_once=True)
+    job = result_of(opened, work, small=is_small(node), anew=seconds is None, seconds=seconds)
+    if seconds is None and job.job is not None and job.job.error is not None:
+        raise job.job.error
+    return job
 
 
 def lengths_page(opened: Opened, asked: Asked) -> Page:

@@ -61,6 +61,12 @@ def data_key(opened: Opened, name: str) -> tuple[str, str]:
         return name, ""
 
 
+def rows_looked_at(opened: Opened, name: str) -> int:
+    """Return how many rows figures are made of: all where these are small, else those of a sample."""
+    node = node_of(opened.dataset(name))
+    return node.size or 0 if is_small(node) else opened.sample
+
+
 def page_records(opened: Opened, asked: Asked, numbers: Int64s) -> PageRecords:
     """Return the records at some rows; documents and tables for programs (``as=``) wait for them.
 

@@ -19,7 +19,7 @@ from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.row_conditions import subject_text
 from seekable.viewer.page import PageRows
 from seekable.viewer.pages.job import AskedJob, PageWork, result_of
-from seekable.viewer.pages.page_records import data_key
+from seekable.viewer.pages.page_records import data_key, rows_looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,11 +114,9 @@ def columns_of(opened: Opened, name: str, *, seconds: float) -> AskedJob:
     node = node_of(opened.dataset(name))
     if not opened.scans or not node.size:
         return AskedJob()
-    small = is_small(node)
-    n = node.size if small else opened.sample
-    key = data_key(opened, name)
+    key, n = data_key(opened, name), rows_looked_at(opened, name)
     work = PageWork("keys", key, lambda: columns(node, n=n), at_once=True)
-    return result_of(opened, work, small=small, seconds=seconds)
+    return result_of(opened, work, small=is_small(node), seconds=seconds)
 
 
 def table_of(

@@ -44,7 +44,7 @@ def search(opened: Opened, asked: Asked) -> Page:
     at = asked.count("at", default=0, most=MOST_HITS)
     job = asked_job(opened, asked)
     if what.text and not job.document:
-        job = _of_sample(opened, asked, what, anew=False)
+        job = _at_once(opened, asked, what, anew=False)
     found = job.partial if isinstance(job.partial, SearchResult) else None
     what = what if found is None else found.searched
     document: dict[str, Any] = {"name": asked.name, "text": json_value(what.text), **job.document}
@@ -69,19 +69,23 @@ def search_everything(opened: Opened, asked: Asked) -> Redirect:
 
 
 def search_again(opened: Opened, asked: Asked) -> Redirect:
-    """Start to search a sample again after that was stopped or failed, and return where it is shown."""
-    _of_sample(opened, asked, searched_of(asked), anew=True)
+    """Start the search of a page again after it was stopped or failed, and return where it is shown."""
+    _at_once(opened, asked, searched_of(asked), anew=True)
     return Redirect(f"d/{asked.name}/search{query_with(asked.query, {})}")
 
 
-def _of_sample(opened: Opened, asked: Asked, what: Searched, *, anew: bool) -> AskedJob:
-    """Return the rows of a sample that are found; a job where that takes long, as expressions may."""
+def _at_once(opened: Opened, asked: Asked, what: Searched, *, anew: bool) -> AskedJob:
+    """Return the rows that are found among all where these are small, else in a sample.
+
+    It is a job where that takes long, as expressions may.
+    """
     node = node_of(opened.dataset(asked.name))
     n = min(asked.count("n", default=opened.sample, most=10_000), known_size(node, "a search"))
+    is_whole = is_small(node) and not asked.query.get("n")
     work = PageWork(
-        "search of a sample",
-        (*data_key(opened, asked.name), what, n),
-        lambda: search_sample(node, what, n=n),
+        "search" if is_whole else "search of a sample",
+        (*data_key(opened, asked.name), what, None if is_whole else n),
+        lambda: search_all(node, what) if is_whole else search_sample(node, what, n=n),
         again=f"d/{asked.name}/search-again{query_with(asked.query, {})}",
         page=f"d/{asked.name}/search{query_with(asked.query, {})}",
         at_once=True,
