@@ -47,7 +47,7 @@ def test_a_search_goes_on_over_all_rows_by_one_key(data: Path, browser: Any) -> 
     context = browser.new_context()
     try:
         page = context.new_page()
-        page.goto(server.url + "d/corpus/search?q=COMMITTEE")
+        page.goto(server.url + "d/corpus/search?q=COMMITTEE&n=10")
         page.keyboard.press("a")
         page.wait_for_selector("text=search: done")
         page.wait_for_selector("text=/^2?[0-9]+ rows,/")

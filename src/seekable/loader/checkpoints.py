@@ -67,7 +67,7 @@ else:
     stream_iterator = lazy("seekable.stream.iterator")
 
 
-__all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
+__all__ = ["Stateful", "load_state", "save_state", "source_paths_of", "with_description"]
 
 _SOURCES_SCHEMA = 1
 """The version of the file of source paths."""
@@ -233,11 +233,11 @@ def _load(saved: Saved, loader: Stateful, resume: Resume) -> None:
         with contextlib.suppress(StateMismatch):
             loader.load_state_dict(saved.state.document(), resume=resume)
             return
-    whole = _with_description(with_files_beside(saved), resume)
+    whole = with_description(with_files_beside(saved), resume)
     loader.load_state_dict(whole.document(), resume=resume)
 
 
-def _with_description(saved: Saved, resume: Resume) -> State:
+def with_description(saved: Saved, resume: Resume) -> State:
     """Return a saved state with the description of its pipeline, if this lies beside it."""
     state, description = saved.state, saved.description
     assert state is not None

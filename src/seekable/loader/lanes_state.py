@@ -61,7 +61,7 @@ class LanesState:
         given: Mapping[int, Sequence[tuple[int, int]]] | None = None,
         journal: Journal = (),
     ) -> None:
-        self._plain, self._own = plain, own
+        self.plain, self._own = plain, own
         self.journal = journal
         self.pipeline = self._settled = plain if pipeline is None else pipeline
         self.lanes = LaneStates.fresh(self.pipeline, own) if lanes is None else lanes
@@ -71,7 +71,7 @@ class LanesState:
     @property
     def by_rows(self) -> bool:
         """True if the stream delivers the rest of older orders first."""
-        return self.pipeline is not self._plain
+        return self.pipeline is not self.plain
 
     @property
     def reads_objects(self) -> bool:
@@ -81,7 +81,7 @@ class LanesState:
     @property
     def endless(self) -> bool:
         """True if the stream never ends."""
-        return self._plain.endless
+        return self.plain.endless
 
     @property
     def way_to_an_end(self) -> str:
@@ -118,9 +118,9 @@ class LanesState:
 
     def next_run(self, steps: Steps, cursor: StepCursor) -> tuple[StepCursor, LanesState]:
         """Return the next run, whose lanes begin anew; those of a stream without end go on."""
-        if self._plain.endless:
+        if self.plain.endless:
             return replace(cursor, began=cursor.step), self
-        begun = LanesState(self._plain, self._own, journal=self.journal)
+        begun = LanesState(self.plain, self._own, journal=self.journal)
         return StepCursor(cursor.step, cursor.epoch + 1, 0, cursor.step), begun
 
     def document(
@@ -135,7 +135,7 @@ class LanesState:
         check_resumable(self.pipeline.stage)
         if steps.world_size > 1 and not partial:
             raise NotResumable(
-                f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._plain.lanes} "
+                f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self.plain.lanes} "
                 f"lanes: let all ranks call sk.save_state(folder, loader); give loader.stateful() to a "
                 f"framework that saves states itself; or take state_dict(partial=True)"
             )
@@ -151,7 +151,7 @@ class LanesState:
             step=cursor.step,
             slot=cursor.position,
             lanes=self.lanes.document(),
-            of=self._plain.lanes,
+            of=self.plain.lanes,
             began=cursor.began if steps.notes_began else None,
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
@@ -184,7 +184,7 @@ class LanesState:
         lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
         cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
         found = LanesState(
-            self._plain,
+            self.plain,
             self._own,
             pipeline=stream,
             lanes=lanes,
@@ -197,15 +197,15 @@ class LanesState:
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
         """Return the stream that a document is of, and the state of it there."""
         if has_row_offsets(document):
-            return stream_at_offsets(self._plain, document)
-        state, stream = parse_state(document), self._plain
+            return stream_at_offsets(self.plain, document)
+        state, stream = parse_state(document), self.plain
         if not isinstance(state, StreamState):
             if resume != "rows":
                 raise other_kind(state)
             return self._by_rows(state)
         try:
             if state.rows:
-                stream = stream_from_rows(state.rows, self._plain)
+                stream = stream_from_rows(state.rows, self.plain)
             check_stream(stream.stage, state, self._own)
         except StateMismatch:
             if resume != "rows":
@@ -216,6 +216,6 @@ class LanesState:
     def _by_rows(self, state: State) -> tuple[Stream, StreamState]:
         if steers(state.journal):
             LOG.warning("%s", without_steers(state.journal))
-        stream, begun = stream_by_rows(self._plain, state)
+        stream, begun = stream_by_rows(self.plain, state)
         journal = tuple(structs.replace(entry, position=None) for entry in exclusions(state.journal))
         return stream, structs.replace(begun, journal=journal)

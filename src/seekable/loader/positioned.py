@@ -41,6 +41,7 @@ __all__ = [
     "loader_of",
     "move_silently",
     "pass_setter",
+    "pipeline_made_with",
     "pipeline_of_state",
     "position_of",
     "regular_step",
@@ -429,6 +430,14 @@ def pipeline_of_state(loader: Positioned) -> Node | Stream:
     """
     progress = loader._progress  # noqa: SLF001 - of this module
     return progress.state.of_state(progress.cursor)
+
+
+def pipeline_made_with(loader: Positioned) -> Dataset | Stream:
+    """Return the Dataset or the Stream that a loader was made with.
+
+    After ``resume="rows"`` it is not what the loader delivers first, the rest of older orders.
+    """
+    return _face(loader._progress.state.plain)  # noqa: SLF001 - of this module
 
 
 def resumed_of(loader: Positioned) -> Resumed | None:

@@ -136,6 +136,11 @@ class PipelineState(Protocol):
         ...
 
     @property
+    def plain(self) -> Any:
+        """The node or the Stream that the loader was made with."""
+        ...
+
+    @property
     def by_rows(self) -> bool:
         """True if the pipeline delivers the rest of older orders first."""
         ...
@@ -232,7 +237,7 @@ class DatasetState:
     def __init__(
         self, plain: Node, pipeline: Node | None = None, position: int = 0, journal: Journal = ()
     ) -> None:
-        self._plain = plain
+        self.plain = plain
         self.journal = journal
         self.pipeline = plain if pipeline is None else pipeline
         self._settled = (position, self.pipeline)
@@ -242,7 +247,7 @@ class DatasetState:
     @property
     def by_rows(self) -> bool:
         """True if the dataset delivers the rest of older orders first."""
-        return self.pipeline is not self._plain
+        return self.pipeline is not self.plain
 
     @property
     def reads_objects(self) -> bool:
@@ -252,7 +257,7 @@ class DatasetState:
     @property
     def endless(self) -> bool:
         """True if the dataset has no last epoch."""
-        return self._plain.size is None
+        return self.plain.size is None
 
     @property
     def way_to_an_end(self) -> str:
@@ -261,7 +266,7 @@ class DatasetState:
 
     def passes(self, cursor: StepCursor) -> float:
         """Return how often all records of the sources were read, if each is read as often."""
-        return cursor.position / max(records_of_sources(self._plain), 1)
+        return cursor.position / max(records_of_sources(self.plain), 1)
 
     def of_state(self, cursor: StepCursor) -> Node:
         """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""
@@ -325,7 +330,7 @@ class DatasetState:
                 source cannot be entered at a row.
         """
         dataset, state = self._parsed(document, resume)
-        if dataset is self._plain and state.position < steps.start_of(state.epoch):
+        if dataset is self.plain and state.position < steps.start_of(state.epoch):
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
         cursor = StepCursor(state.step, state.epoch, state.position, _began(state, steps))
@@ -334,22 +339,22 @@ class DatasetState:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
             cursor = replace(cursor, epoch=cursor.position // size)
         found = DatasetState(
-            self._plain, dataset, cursor.position, joined(self.journal, state.journal, state.step)
+            self.plain, dataset, cursor.position, joined(self.journal, state.journal, state.step)
         )
         return LoadedState(cursor, found, found.resumed(steps, cursor), state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Node, RunState]:
         """Return the dataset that a document is of, and the state of it there."""
         if has_row_offsets(document):
-            return row_offsets.dataset_at_offsets(self._plain, document)
-        state, dataset = parse_state(document), self._plain
+            return row_offsets.dataset_at_offsets(self.plain, document)
+        state, dataset = parse_state(document), self.plain
         if not isinstance(state, RunState):
             if resume != "rows":
                 raise other_kind(state)
-            return _by_rows(self._plain, state)
+            return _by_rows(self.plain, state)
         try:
             if state.rows:
-                dataset = serialize.dataset_from_rows(state.rows, self._plain)
+                dataset = serialize.dataset_from_rows(state.rows, self.plain)
             # By rows nobody reads in what they differ, and to find it takes seconds where files are many.
             present = fingerprint_of_state(dataset, state.position, state.journal)
             differs = resume == "rows" and present != state.fingerprint
@@ -359,7 +364,7 @@ class DatasetState:
             if resume != "rows":
                 raise
             differs = True
-        return _by_rows(self._plain, state) if differs else (dataset, state)
+        return _by_rows(self.plain, state) if differs else (dataset, state)
 
 
 def _by_rows(plain: Node, state: State) -> tuple[Node, RunState]:

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._arguments import checked_count
-from seekable.errors import InvalidArgument, KeyNotFound
-from seekable.loader.checkpoint_files import generations_in, read_generation
+from seekable.errors import InvalidArgument, KeyNotFound, StateMismatch
+from seekable.loader.checkpoint_files import Saved, generations_in, read_generation, with_files_beside
+from seekable.loader.checkpoints import with_description
 from seekable.loader.loader import Loader
-from seekable.loader.positioned import sizes_of, step_of
+from seekable.loader.positioned import pipeline_made_with, sizes_of, state_sources, step_of
+from seekable.loader.steerable import entries_at
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.node import OrderNode, node_of
 from seekable.packing.nodes.packed_node import PackedNode
@@ -27,6 +29,7 @@ from seekable.viewer.engine_at_hand import engine_at_hand
 from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.named_sources import source_names, sources_of
 from seekable.viewer.facts.reading import COMPUTED
+from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_contents import token_texts
 from seekable.viewer.opened import position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
@@ -39,10 +42,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.loader.arguments import BatchSizes
     from seekable.nodes.node import Node
     from seekable.state.document import State
-    from seekable.stream.stream import Stream
     from seekable.viewer.opened import Opened
     from seekable.viewer.page import Asked
 
@@ -378,13 +379,14 @@ def replay_page(opened: Opened, asked: Asked) -> Page:
         KeyNotFound: there is no such job, or no such pipeline.
     """
     loader, step = _stream_loader(opened, asked.name), int(asked.path["step"])
-    began, _ = nearest_state(opened.states.values(), loader.dataset.fingerprint, step)
+    began, _ = nearest_state(opened.states.values(), loader, step)
     document: dict[str, Any] = {
         "name": asked.name,
         "step": step,
         "began": began,
         "batch": sizes_of(loader),
         "batches": step - began + 1,
+        **({"journal": journal_facts(entries)} if (entries := entries_at(loader, step)) else {}),
     }
     job = asked_job(opened, asked, has_result=True)
     # As they are and not as in JSON, so that arrays are shown in a line.
@@ -396,9 +398,8 @@ def replay_page(opened: Opened, asked: Asked) -> Page:
 def start_replay(opened: Opened, asked: Asked) -> Redirect:
     """Start the replay of a step, and return where it is shown."""
     loader, step = _stream_loader(opened, asked.name), int(asked.path["step"])
-    began, state = nearest_state(opened.states.values(), loader.dataset.fingerprint, step)
-    batch, ranks = sizes_of(loader), loader.world_size
-    work = replay(loader.dataset, batch=batch, world_size=ranks, step=step, began=began, state=state)
+    began, state = nearest_state(opened.states.values(), loader, step)
+    work = replay(loader, step=step, began=began, state=state)
     key = (asked.name, step, began)
     return started(opened, asked, "replay", key, work, f"p/{asked.name}/replay/{step}?job={{job}}")
 
@@ -492,45 +493,45 @@ class Replay:
         }
 
 
-def replay(
-    stream: Stream,
-    *,
-    batch: BatchSizes,
-    world_size: int,
-    step: int,
-    began: int = 0,
-    state: State | None = None,
-) -> Generator[Replay]:
+def replay(run: Loader, *, step: int, began: int = 0, state: State | None = None) -> Generator[Replay]:
     """Yield how far the replay of a step is, after each batch; the last one has the records.
 
-    The functions of the stream run. Records are those before ``collate``, without holes. Where a run ends,
-    the next one begins, as a trainer loops over epochs.
+    The functions of the stream run, and what the journal of the run changed is changed. Records are those
+    before ``collate``, without holes. Where a run ends, the next one begins, as a trainer loops over epochs.
 
     Args:
-        stream: the stream of the run.
-        batch: the records of a batch over all ranks, or pairs of a step and the records from there on.
-        world_size: the number of ranks of the run.
+        run: the loader of a rank of the run, over a stream; it does not move.
         step: the step, from 0.
         began: the step of ``state``.
-        state: a state of the run at or before ``step``; None for the start of the run.
+        state: a state at or before ``step``, of this pipeline or of one that the run went on from with
+            ``resume="rows"``; None for the start of the run.
 
     Raises:
         InvalidArgument: a number is out of range, or ``step`` is before ``began``.
-        StateMismatch: the state is of another pipeline.
+        StateMismatch: the state is of other data.
 
     Example:
         >>> import seekable as sk
         >>> odd = sk.from_sequence(range(100)).stream(epochs=1).filter(lambda n: n % 2 == 1)
-        >>> *_, last = replay(odd, batch=4, world_size=2, step=3)
+        >>> run = sk.Loader(odd, global_batch_size=4, rank=0, world_size=2)
+        >>> *_, last = replay(run, step=3)
         >>> last.records, last.done
         ((25, 27, 29, 31), 4)
     """
     checked_count("began", began, least=0)
     checked_count("step", step, least=began)
-    loader = Loader(stream, global_batch_size=batch, rank=0, world_size=1, collate=tuple, prefetch=0)
+    loader = Loader(
+        pipeline_made_with(run),
+        global_batch_size=sizes_of(run),
+        rank=0,
+        world_size=1,
+        collate=tuple,
+        prefetch=0,
+        journal=run.journal,
+    )
     if state is not None:
-        loader.load_state_dict(state.document())
-    of = step - began + 1
+        loader.load_state_dict(state.document(), resume="rows")
+    of, world_size = step - began + 1, run.world_size
     with loader:
         batches = _batches(loader)
         for done in range(of - 1):
@@ -547,21 +548,44 @@ def _batches(loader: Loader) -> Iterator[tuple[Any, ...]]:
         yield from loader
 
 
-def nearest_state(folders: Iterable[str], fingerprint: str, step: int) -> tuple[int, State | None]:
-    """Return the newest saved state of a pipeline at or before a step, and its step; 0 and None without one.
+def nearest_state(folders: Iterable[str], loader: Loader, step: int) -> tuple[int, State | None]:
+    """Return the state from which a step is made again, and its step; 0 and None for the start of the run.
+
+    It is the newest one at or before the step. One of another pipeline counts where the run went on from it
+    with ``resume="rows"``.
 
     Args:
-        folders: the folders of states to look in.
-        fingerprint: that of the pipeline.
+        folders: the folders of states to look in; those whose newest state is of another run do not count.
+        loader: a loader of the run, over a stream.
         step: the step.
+
+    Raises:
+        KeyNotFound: another pipeline made the step.
     """
     best: tuple[int, State | None] = (0, None)
     for folder in folders:
-        for generation in reversed(generations_in(folder)):
-            if not generation.complete or not best[0] < generation.step <= step:
-                continue
-            state = read_generation(folder, generation)
-            if state.fingerprint == fingerprint:
-                best = (generation.step, state)
-                break
+        whole = [generation for generation in generations_in(folder) if generation.complete]
+        if not whole or not _is_of(loader, read_generation(folder, whole[-1])):
+            continue
+        before = [generation for generation in whole if generation.step <= step]
+        after = next((generation for generation in whole if generation.step > step), None)
+        then = None if after is None else read_generation(folder, after)
+        if then is not None and (not _is_of(loader, then) or (not before and then.rows)):
+            message = (
+                f"step {step:,} was made by another pipeline: the run went on with this one later, by "
+                f'resume="rows"; open the loader of that pipeline'
+            )
+            raise KeyNotFound(message)
+        if before and (best[1] is None or before[-1].step > best[0]):
+            saved = Saved(folder, read_generation(folder, before[-1]), folder)
+            best = before[-1].step, with_description(with_files_beside(saved), "rows")
     return best
+
+
+def _is_of(loader: Loader, state: State) -> bool:
+    """Return True if a loader goes on from a state exactly."""
+    try:
+        state_sources(state.document(), loader)
+    except StateMismatch:
+        return False
+    return True
