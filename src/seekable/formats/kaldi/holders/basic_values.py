@@ -294,7 +294,7 @@ def _marked_bytes(basic: BasicType, array: NDArray[Any]) -> bytes:
     return records.tobytes()
 
 
-def grouped_bytes(sizes: list[int], records: NDArray[Any]) -> bytes:
+def grouped_bytes(sizes: NDArray[np.int64], records: NDArray[Any]) -> bytes:
     """Return groups in binary form, each with its size before it.
 
     Args:
@@ -302,17 +302,20 @@ def grouped_bytes(sizes: list[int], records: NDArray[Any]) -> bytes:
         records: int32 of shape (n,), the numbers of all groups (floats by their bits). Each unit of a size
             has as many numbers as each other one.
     """
-    counts = np.array(sizes, np.int64)
-    total = int(counts.sum())
-    counts *= len(records) // total if total else 0
-    found = np.empty(len(counts) + len(records), _INT32.marked)
-    found["mark"] = _INT32.mark
-    is_size = np.zeros(len(found), bool)
-    is_size[np.cumsum(counts + 1) - counts - 1] = True
-    values = found["value"]
-    values[is_size] = sizes
-    values[~is_size] = records
-    return found.tobytes()
+    if len(sizes) and (sizes == sizes[0]).all():
+        same = np.empty((len(sizes), 1 + len(records) // len(sizes)), np.int32)
+        same[:, 0] = sizes
+        same[:, 1:] = records.reshape(len(sizes), -1)
+        return _marked_bytes(_INT32, same.ravel())
+    total = int(sizes.sum())
+    ends = np.cumsum(sizes * (len(records) // total if total else 0) + 1)
+    is_size = np.zeros(len(sizes) + len(records), bool)
+    is_size[ends[:-1]] = True
+    is_size[:1] = True
+    numbers = np.empty(len(is_size), np.int32)
+    numbers[is_size] = sizes
+    numbers[~is_size] = records
+    return _marked_bytes(_INT32, numbers)
 
 
 def read_groups(
@@ -454,7 +457,7 @@ class VectorVectorHolder:
             file.write(groups_text([list(islice(numbers, size)) for size in sizes]) + b"\n")
             return
         if self.basic.mark == _INT32.mark:
-            body = grouped_bytes(sizes, array)
+            body = grouped_bytes(np.array(sizes, np.int64), array)
         else:
             parts = np.split(array, np.cumsum(sizes)[:-1]) if sizes else []
             body = b"".join(_INT32.packed(len(part)) + _marked_bytes(self.basic, part) for part in parts)

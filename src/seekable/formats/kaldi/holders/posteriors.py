@@ -44,6 +44,8 @@ _BEFORE_WEIGHT = 6  # bytes of an element
 _WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
 _MANY = 64  # pairs in a frame; below, numpy is slower
 _PAIR = 2
+_RECORD = np.dtype((np.void, RECORD_BYTES))
+_PAIR_OF_RECORDS = struct.Struct("<xixf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,14 @@ class PosteriorHolder:
         if not read_header(cursor):
             return _read_text(cursor)
         frames = _read_count(cursor, "the number of frames")
-        if (read := read_groups(cursor, frames, _frame_sizes)) is not None:
+        if (read := read_groups(cursor, frames, _frame_starts)) is not None:
             return _paired(read.found, read.raw)
         return [_read_frame(cursor) for _ in range(frames)]
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a posterior, in binary form or as text."""
         sizes, numbers, weights = _united(value)
-        if max(len(sizes), *sizes, 0) > _MOST:
+        if max(len(sizes), sizes.max(initial=0)) > _MOST:
             raise InvalidArgument(f"value must have at most {_MOST} frames, and numbers in a frame")
         if binary:
             records = np.empty((len(numbers), _PAIR), np.int32)
@@ -75,10 +77,10 @@ class PosteriorHolder:
             file.write(BINARY_HEADER + _INT32.packed(len(sizes)) + grouped_bytes(sizes, records.ravel()))
             return
         pairs = [*chain.from_iterable(zip(numbers.tolist(), weights.tolist(), strict=True))]
-        form, ends = f"%d %.{self.precision}g ", np.cumsum(sizes).tolist()
+        form = f"%d %.{self.precision}g "
         parts = [
             (form * size) % tuple(pairs[_PAIR * (end - size) : _PAIR * end])
-            for size, end in zip(sizes, ends, strict=True)
+            for size, end in zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)
         ]
         file.write(("".join(f"[ {each}] " for each in parts) + "\n").encode())
 
@@ -127,7 +129,7 @@ class GaussPosteriorHolder:
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a posterior, in binary form or as text."""
         frames = [
-            [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in _checked_pairs(frame)]
+            [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in _checked_pairs([frame])]
             for frame in checked_items("value", value)
         ]
         if binary:
@@ -241,35 +243,37 @@ def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
     return head, code
 
 
-def _frame_sizes(records: NDArray[np.int32], frames: int) -> tuple[list[int], int]:
-    """Return the sizes of the frames in `records`, and the number of records that they take."""
-    values = records.copy().data
-    sizes: list[int] = []
+def _frame_starts(records: NDArray[np.int32], frames: int) -> tuple[NDArray[np.int64], int]:
+    """Return the first record of each frame in `records`, and the number of records that all frames take."""
+    # A negative size is a large one here.
+    steps = _PAIR * records.view(np.uint32).astype(np.int64) + 1
+    step = int(steps[0]) if len(steps) else 1
+    if frames * step <= len(steps) and (steps[: frames * step : step] == step).all():
+        return np.arange(0, frames * step, step), frames * step
+    walked = steps.data
+    starts: list[int] = []
     at = 0
     try:
         for _ in range(frames):
-            size = values[at]
-            if not 0 <= size <= _MOST:
-                return sizes, -1
-            sizes.append(size)
-            at += 1 + _PAIR * size
+            starts.append(at)
+            at += walked[at]
     except IndexError:
-        return sizes, len(values) + 1
-    return sizes, at
+        is_bad = len(starts) > 1 and not at - starts[-2] <= 1 + _PAIR * _MOST
+        return np.array(starts), -1 if is_bad else len(steps) + 1
+    return np.array(starts), at
 
 
-def _paired(sizes: list[int], raw: bytes) -> list[list[tuple[int, float]]]:
+def _paired(starts: NDArray[np.int64], raw: bytes) -> list[list[tuple[int, float]]]:
     """Return the frames of a posterior whose records are `raw`."""
-    count = len(raw) // RECORD_BYTES
-    if not count:
-        return []
-    steps = _PAIR * np.array(sizes) + 1
-    is_pair = np.ones(count, bool)
-    is_pair[np.cumsum(steps) - steps] = False
-    records = np.ndarray(count, np.int32, raw, 1, (RECORD_BYTES,))[is_pair].reshape(-1, _PAIR)
-    weights = np.ascontiguousarray(records[:, 1]).view(np.float32)
-    pairs = list(zip(records[:, 0].tolist(), weights.tolist(), strict=True))
-    return _divided(pairs, sizes)
+    records = np.frombuffer(raw, _RECORD)
+    sizes = (np.diff(starts, append=len(records)) - 1) // _PAIR
+    size = int(sizes[0])
+    if 0 < size <= _MANY and (sizes == size).all():
+        pairs = _PAIR_OF_RECORDS.iter_unpack(records.reshape(-1, 1 + _PAIR * size)[:, 1:].tobytes())
+        return list(map(list, zip(*[pairs] * size, strict=True)))
+    is_pair = np.ones(len(records), bool)
+    is_pair[starts] = False
+    return _divided(list(_PAIR_OF_RECORDS.iter_unpack(records[is_pair].tobytes())), sizes.tolist())
 
 
 def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tuple[int, float]]]:
@@ -278,34 +282,40 @@ def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tupl
     return [pairs[end : (end := end + size)] for size in sizes]
 
 
-def _checked_pairs(items: Any) -> list[Any]:
-    """Return the items as a list; each must have two items."""
-    pairs = checked_items("each frame of value", items)
-    if not set(map(type, pairs)) <= {tuple, list}:
-        pairs = [checked_items("each pair of a frame", pair) for pair in pairs]
-    if not set(map(len, pairs)) <= {_PAIR}:
-        raise InvalidArgument(f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})")
+def _checked_pairs(frames: list[Any]) -> list[tuple[Any, Any]]:
+    """Return the pairs of all frames as tuples."""
+    items = chain.from_iterable(checked_items("each frame of value", frame) for frame in frames)
+    pairs = [tuple(checked_items("each pair of a frame", pair)) for pair in items]
+    if bad := [pair for pair in pairs if len(pair) != _PAIR]:
+        raise InvalidArgument(f"value must hold pairs (got {bad[0]!r})")
     return pairs
 
 
-def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float32]]:
+def _united(value: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Return the size of each frame of a posterior, and all its numbers and weights."""
     frames = checked_items("value", value)
-    if not set(map(type, frames)) <= {list, tuple}:
+    try:
+        sizes = np.fromiter(map(len, frames), np.int64, len(frames))
+    except TypeError:
         frames = [checked_items("each frame of value", frame) for frame in frames]
-    flat = list(chain.from_iterable(_checked_pairs(chain.from_iterable(frames))))
-    numbers, weights = flat[::2], flat[1::2]
-    if set(map(type, numbers)) <= {int}:
-        try:
-            array = np.frombuffer(struct.pack(f"<{len(numbers)}i", *numbers), np.int32)
-            rounded = np.frombuffer(struct.pack(f"<{len(weights)}f", *weights), np.float32)
-        except (struct.error, OverflowError):  # the careful way says what is too large
-            pass
-        else:
-            return list(map(len, frames)), array, rounded
-    checked = [_INT32.checked("each number", number) for number in numbers]
-    rounded_weights = [_FLOAT.checked("each weight", weight) for weight in weights]
-    return list(map(len, frames)), np.array(checked, np.int32), np.array(rounded_weights, np.float32)
+        sizes = np.fromiter(map(len, frames), np.int64, len(frames))
+    try:
+        pairs = [*chain.from_iterable(frames)]
+        numbers = [number for number, _ in pairs]
+        array = np.frombuffer(struct.pack(f"<{len(numbers)}i", *numbers), np.int32)
+        weights = [weight for _, weight in pairs]
+        rounded = np.frombuffer(struct.pack(f"<{len(weights)}f", *weights), np.float32)
+        # A boolean, which is no number here, is packed as 0 or 1.
+        is_exact = bool not in {
+            type(numbers[at]) for at in np.flatnonzero(array.view(np.uint32) < _PAIR).tolist()
+        }
+    except (TypeError, ValueError, struct.error, OverflowError):  # the careful way says what is wrong
+        is_exact = False
+    if not is_exact:
+        pairs = _checked_pairs(frames)
+        array = np.array([_INT32.checked("each number", number) for number, _ in pairs], np.int32)
+        rounded = np.array([_FLOAT.checked("each weight", weight) for _, weight in pairs], np.float32)
+    return sizes, array, rounded
 
 
 def _read_text(cursor: Cursor) -> list[list[tuple[int, float]]]:
