@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.kaldi.holder_cases import TABLE_CASES, TABLE_IDS, Case, dumped, i32, plain
 
 import seekable as sk
+from seekable.formats.kaldi.basic_types import BASIC_TYPES
 from seekable.kaldi import SequentialReader, Writer, find_holder, holder_names
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def entries(spec: str, holder: str = "int32", **options: Any) -> list[tuple[str,
         return [(key, plain(value)) for key, value in reader]
 
 
-def read_until_error(spec: str, holder: str = "int32", **options: Any) -> tuple[list[Any], Exception | None]:
+def read_until_error(spec: str, holder: Any = "int32", **options: Any) -> tuple[list[Any], Exception | None]:
     """The entries before an error, and the error."""
     found: list[Any] = []
     try:
@@ -691,3 +692,50 @@ def test_any_bytes_are_entries_or_an_error_in_bounded_memory(
 def test_bytes_that_are_no_text_are_keys(here: Path) -> None:
     (here / "a.ark").write_bytes(b"\xe9\xfe " + b"\0B" + i32(4))
     assert entries("ark:a.ark") == [("\udce9\udcfe", 4)]
+
+
+class OneByOne:
+    """A holder that does what another does, without a way to read many entries at once."""
+
+    def __init__(self, name: str) -> None:
+        holder: Any = find_holder(name)
+        self.name, self.read, self.write = holder.name, holder.read, holder.write
+        self.skip, self.shape = holder.skip, holder.shape
+
+
+def is_read_as_one_by_one(data: bytes, name: str, path: Path) -> None:
+    path.write_bytes(data)
+    runs, one_by_one = (read_until_error(f"ark:{path}", holder) for holder in (name, OneByOne(name)))
+    assert repr(runs) == repr(one_by_one)
+
+
+@pytest.mark.parametrize("name", [*BASIC_TYPES, "token"])
+def test_runs_of_small_entries_end_at_any_byte_as_single_ones_do(name: str, here: Path) -> None:
+    value: Any = "w\u00e9" if name == "token" else 66
+    data = b"".join(key + dumped(name, value) for key in (b"a ", b"\n b2\t", b"\xe2\x82 ", b"\xff ", b"c "))
+    for cut in range(len(data) + 1):
+        is_read_as_one_by_one(data[:cut], name, here / "a.ark")
+
+
+NUMBER, WORD = dumped("int32", 5), b"speaker\n"
+RUN_PIECES = st.sampled_from(
+    [b"a ", b"\xc3\xa9\t", b"b\n", b" \n", b"\0B", b"\4", b"5 \n", b"w \r\n", b"x" * 70 + b"\n"]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.binary(min_size=1, max_size=3) | st.just(b"key"), st.sampled_from([b" ", b"\t"]))
+        .map(b"".join)
+        .flatmap(lambda key: st.sampled_from([key + NUMBER, key + WORD]))
+        | RUN_PIECES,
+        max_size=9,
+    ).map(b"".join),
+    st.sampled_from([0, 300, 9000]),
+)
+def test_runs_of_small_entries_are_those_of_single_ones(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, before: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "runs.ark"
+    for name, entry in (("int32", NUMBER), ("float", NUMBER), ("token", WORD)):
+        is_read_as_one_by_one(b"".join(b"k%d %b" % (n, entry) for n in range(before)) + data, name, path)

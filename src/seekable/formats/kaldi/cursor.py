@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
+    from seekable.formats.kaldi.holders.basic_values import Run
     from seekable.storage.ranges import RangeSource
 
 
@@ -639,6 +640,13 @@ class BufferedCursor(Cursor):
             self._more()
         return self._buffer[self._at : self._at + count]
 
+    def run(self, read: Callable[[bytes, int], Run]) -> Run:
+        """Return the entries that `read` finds in the bytes that have arrived, and move past them."""
+        found = read(self._buffer, self._at)
+        if found.keys:
+            self._at, self.key = found.end, found.keys[-1]
+        return found
+
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
         """Move past bytes that match a pattern, and return the match; None, without moving, if none do."""
         while (found := pattern.match(self._buffer, self._at)) is None:
@@ -686,17 +694,17 @@ class BufferedCursor(Cursor):
             behind: the number of bytes to move past first; `ahead` has returned them.
         """
         dtype = np.dtype(dtype)
-        self._at += behind
         size = dtype.itemsize * count
+        at = self._at = self._at + behind
         if size == 0:
             return np.empty(0, dtype)
-        if self._has(size):
-            at = self._at
-            self._at = at + size
+        if 0 < size <= len(self._buffer) - at or self._has(size):
+            at, self._at = self._at, self._at + size
             return np.frombuffer(self._buffer, dtype, count, at).copy()
         if self._size is None and size > _STEP_BYTES:
             return np.frombuffer(self._gathered(size, what), dtype)
-        self.check_count(size, what)
+        if not 0 < size <= (size if self._size is None else self._size - self._base - at):
+            self.check_count(size, what)
         found = np.empty(count, dtype)
         if self._descriptor < 0 or not _READS_INTO or not self._filled_at_once(found):
             self._fill(found.view(np.uint8).data, what)

@@ -12,7 +12,7 @@ import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, NoReturn, final
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from seekable.formats.kaldi.basic_types import (
     BASIC_TYPES,
     BINARY_HEADER,
     DIGITS,
+    TOKEN,
     BasicType,
     checked_items,
     checked_token,
@@ -42,7 +43,7 @@ from seekable.formats.kaldi.holders.number_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,8 +56,35 @@ _WHOLE = {
 }
 """The first bytes of a number of each type in binary form, and the form of the whole."""
 
+_SPACED: Final = rb"[ \t\n\v\f\r]*+"
+_NUMBERS = {
+    name: re.compile(
+        _SPACED + rb"(" + TOKEN + rb")[ \t]" + re.escape(start) + rb"(.{%d})" % (form.size - len(start)),
+        re.DOTALL,
+    )
+    for name, (start, form) in _WHOLE.items()
+}
+"""An entry of an archive that has a number of each type in binary form."""
+
+_RUNS = {
+    name: re.compile(rb"(?:" + each.pattern.replace(rb"(", rb"(?:") + rb")*+", re.DOTALL)
+    for name, each in _NUMBERS.items()
+}
+_WORDS_RUN = re.compile(rb"(?:" + _SPACED + TOKEN + rb"[ \t]" + TOKEN + rb" ?\n)*+")
 _WORD_LINE, _AHEAD_BYTES = re.compile(rb"([\x21-\x7e\x80-\xfe]+) ?\n"), 64
 _BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
+
+
+class Run(NamedTuple):
+    """Entries of an archive that stand one after the other, read at once."""
+
+    keys: Sequence[str]
+    values: Sequence[Any]
+    end: int
+    """The byte behind the last one."""
+
+
+NO_RUN: Final = Run((), (), 0)
 
 
 class _SingleValueHolder(ABC):
@@ -107,6 +135,17 @@ class NumberHolder(_SingleValueHolder):
             return read_binary(cursor, self.basic)
         word, at = _only_word(cursor, f"a number of type {self.basic.name}")
         return parse_number(cursor, word, self.basic, at)
+
+    def read_run(self, data: bytes, start: int) -> Run:
+        """Return the entries at `start`, as far as they are whole and in binary form."""
+        name = self.basic.name
+        found = _RUNS[name].match(data, start)
+        if found is None or found.end() == start:
+            return NO_RUN
+        end = found.end()
+        keys, numbers = zip(*_NUMBERS[name].findall(data, start, end), strict=True)
+        values = struct.unpack(f"<{len(numbers)}{self.basic.packing[-1]}", b"".join(numbers))
+        return Run(decoded(b" ".join(keys)).split(" "), values, end)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a number, in binary form or as text."""
@@ -159,6 +198,14 @@ class TokenHolder(_SingleValueHolder):
         if not is_token(token):
             raise cursor.error("a token without control characters", repr(token), at=at)
         return token
+
+    def read_run(self, data: bytes, start: int) -> Run:
+        """Return the entries at `start`, as far as each is a line of two words."""
+        found = _WORDS_RUN.match(data, start)
+        if found is None or found.end() == start:
+            return NO_RUN
+        words = decoded(b" ".join(found[0].split())).split(" ")
+        return Run(words[::2], words[1::2], found.end())
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a word and a line end, in the one form of words."""

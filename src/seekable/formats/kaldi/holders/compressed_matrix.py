@@ -149,8 +149,7 @@ def _decode_rows(scale: _Scale, codes: NDArray[Any]) -> NDArray[np.float32]:
     # The step is rounded to single precision, as numpy does with a Python number beside a float32 array.
     step = scale.span * (1.0 / _FORMATS[scale.form].steps)
     # A copy is read from memory much faster than numpy casts.
-    own = codes if codes.flags.owndata else codes.copy()
-    values = own.astype(np.float32)
+    values = (codes if codes.base is None else codes.copy()).astype(np.float32)
     if abs(scale.minimum) + abs(scale.span) < _NO_OVERFLOW:
         values *= step
         values += scale.minimum
@@ -327,19 +326,20 @@ def read_with_header(cursor: Cursor, head: bytes) -> NDArray[np.float32] | None:
         cursor: it is moved only past a matrix that is returned.
         head: the next bytes, `HEAD_BYTES` of them.
     """
-    token = next((token for token in _STARTS if head.startswith(token)), None)
-    if token is None or len(head) < HEAD_BYTES:
+    token = head[: head.find(b" ") + 1]
+    form = _STARTS.get(token)
+    if form is None or len(head) < HEAD_BYTES:
         return None
     minimum, span, rows, columns = _HEADER.unpack_from(head, len(token))
     if rows <= 0 or columns <= 0:
         return None
-    scale = _Scale(_STARTS[token], minimum, span, rows, columns)
+    scale = _Scale(form, minimum, span, rows, columns)
     behind = len(token) + _HEADER.size
-    if scale.form == _BYTES_BY_COLUMN:
+    if form == _BYTES_BY_COLUMN:
         heads = cursor.array(_HEAD, 4 * columns, "the headers of the columns", behind=behind)
-        codes = cursor.array(_CODES[scale.form], rows * columns, _CODES_NAME)
+        codes = cursor.array(_CODES[form], rows * columns, _CODES_NAME)
         return _decode_columns(scale, heads.reshape(columns, 4), codes.reshape(columns, rows))
-    codes = cursor.array(_CODES[scale.form], rows * columns, _CODES_NAME, behind=behind)
+    codes = cursor.array(_CODES[form], rows * columns, _CODES_NAME, behind=behind)
     return _decode_rows(scale, codes).reshape(rows, columns)
 
 

@@ -37,6 +37,7 @@ from seekable.formats.kaldi.holders.wave import WaveHolder, WaveInfoHolder
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.cursor import Cursor, Output
+    from seekable.formats.kaldi.holders.basic_values import Run
     from seekable.formats.kaldi.holders.script_ranges import Range
 
 
@@ -83,6 +84,17 @@ class SupportsRange(Protocol):
 
         Raises:
             InvalidArgument: the object has no such rows or columns.
+        """
+
+
+@runtime_checkable
+class SupportsRuns(Protocol):
+    """A holder of small objects, which are read many at a time."""
+
+    def read_run(self, data: bytes, start: int) -> Run:
+        """Return the entries of an archive at a byte of `data`, before the first that must be read by itself.
+
+        That is one that is not whole, or not in the form that Kaldi writes.
         """
 
 

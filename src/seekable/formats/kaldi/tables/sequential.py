@@ -7,11 +7,12 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import ForkUnsafe, InvalidArgument
+from seekable.formats.kaldi.cursor import BufferedCursor
 from seekable.formats.kaldi.files.open_named import open_rx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
 from seekable.formats.kaldi.files.store_files import mounted_table
-from seekable.formats.kaldi.holders.registry import find_holder
+from seekable.formats.kaldi.holders.registry import SupportsRuns, find_holder
 from seekable.formats.kaldi.script_lines import entries_of
 from seekable.formats.kaldi.tables.archive import Archive
 from seekable.formats.kaldi.tables.script_objects import BufferedFiles, ScriptObjects
@@ -62,15 +63,30 @@ class _ArchiveEntries:
         self._archive = archive
         self._holder = holder
         self._value: Any = None
+        self._run: Iterator[tuple[str, Any]] = iter(())
+        """Entries after the present one that were read with it."""
+        cursor = archive.cursor
+        # What a forked process takes from a stream of its parent is an error, entry by entry.
+        self._cursor = cursor if archive.can_seek and isinstance(cursor, BufferedCursor) else None
+        self._read_run = holder.read_run if isinstance(holder, SupportsRuns) else None
 
     def advance(self) -> str | None:
         """Move to the next entry, and read its object."""
         self._value = None
-        entry = self._archive.next_entry(self._holder)
+        entry = next(self._run, None) or self._read_on()
         if entry is None:
             return None
         key, self._value = entry
         return key
+
+    def _read_on(self) -> tuple[str, Any] | None:
+        """Read a run of entries, or else one; return the first of them, None at the end."""
+        if self._cursor is not None and self._read_run is not None:
+            run = self._cursor.run(self._read_run)
+            self._run = zip(run.keys, run.values, strict=True)
+            if (entry := next(self._run, None)) is not None:
+                return entry
+        return self._archive.next_entry(self._holder)
 
     def value(self) -> Any:
         """Return the object, which was read before; None if it was freed."""
