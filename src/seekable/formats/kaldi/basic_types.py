@@ -142,6 +142,8 @@ def check_token(name: str, value: object) -> None:
 
 def checked_token(name: str, value: object) -> bytes:
     """Return the bytes of a token; errors as in `check_token`."""
+    if type(value) is str and value.isascii() and value.isprintable() and value and " " not in value:
+        return value.encode()
     check_token(name, value)
     assert isinstance(value, str)
     return encoded(value)
@@ -286,11 +288,8 @@ class BasicType:
     """The dtype of a number with the byte before it."""
     packing: str
     """The same for the module struct."""
-
-    @property
-    def is_float(self) -> bool:
-        """True for float and double."""
-        return self.dtype.kind == "f"
+    is_float: bool
+    """True for float and double."""
 
     def checked(self, name: str, value: object) -> int | float:
         """Return a value as a Python number that this type can hold.
@@ -299,6 +298,8 @@ class BasicType:
             WrongType: it is not a number, or no integer where one is needed.
             InvalidArgument: it is too large for the type.
         """
+        if type(value) is int and not self.is_float and self.least <= value <= self.most:
+            return value
         if self.is_float:
             # The protocols of typing are slow to check.
             if type(value) is not float and (
@@ -309,8 +310,6 @@ class BasicType:
             if not (self.least < number < self.most) and math.isfinite(number):
                 raise InvalidArgument(f"{name} must fit into a {self.name} (got {value!r})")
             return float(self.dtype.type(number))
-        if type(value) is int and self.least <= value <= self.most:
-            return value
         if not isinstance(value, SupportsIndex) or isinstance(value, bool | type):
             raise WrongType(f"{name} must be an integer (got {value!r} of type {type(value).__name__})")
         integer = operator.index(value)
@@ -358,7 +357,7 @@ class BasicType:
 
 def _made(name: str, code: str, mark: int, least: float, most: float) -> BasicType:
     marked = np.dtype([("mark", "u1"), ("value", f"<{_NUMPY_CODES.get(code, code)}")])
-    return BasicType(name, marked["value"], mark, least, most, marked, f"<B{code}")
+    return BasicType(name, marked["value"], mark, least, most, marked, f"<B{code}", code in "fd")
 
 
 def _all_types() -> dict[str, BasicType]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 _WHOLE = {
-    name: (BINARY_HEADER + bytes([basic.mark]), struct.Struct(f"<3x{basic.packing[-1]}"))
+    name: (BINARY_HEADER + bytes([basic.mark]), struct.Struct(f"<3s{basic.packing[-1]}"))
     for name, basic in BASIC_TYPES.items()
 }
 """The first bytes of a number of each type in binary form, and the form of the whole."""
@@ -125,7 +125,7 @@ class NumberHolder(_SingleValueHolder):
         head = cursor.ahead(form.size)
         if head[:3] == start and len(head) == form.size:
             cursor.skip(form.size, "a number")
-            number: int | float = form.unpack(head)[0]
+            number: int | float = form.unpack(head)[1]
             return number
         if (found := _WORD_LINE.match(cursor.ahead(_AHEAD_BYTES))) is not None:
             number = parse_number(cursor, found[1], self.basic, cursor.position)
@@ -149,11 +149,16 @@ class NumberHolder(_SingleValueHolder):
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a number, in binary form or as text."""
-        number = self.basic.checked("value", value)
         if binary:
-            file.write(BINARY_HEADER + self.basic.packed(number))
+            file.write(self.packed(value))
         else:
+            number = self.basic.checked("value", value)
             file.write(f"{self.basic.text(number, self.precision)} \n".encode())
+
+    def packed(self, value: Any) -> bytes:
+        """Return the binary form of a number."""
+        start, form = _WHOLE[self.basic.name]
+        return form.pack(start, self.basic.checked("value", value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,11 @@ class TokenHolder(_SingleValueHolder):
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a word and a line end, in the one form of words."""
-        file.write(checked_token("value", value) + b"\n")
+        file.write(self.packed(value))
+
+    def packed(self, value: Any) -> bytes:
+        """Return a word and a line end."""
+        return checked_token("value", value) + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

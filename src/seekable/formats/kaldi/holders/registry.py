@@ -89,13 +89,16 @@ class SupportsRange(Protocol):
 
 @runtime_checkable
 class SupportsRuns(Protocol):
-    """A holder of small objects, which are read many at a time."""
+    """A holder of small objects: they are read many at a time, and each is written at once."""
 
     def read_run(self, data: bytes, start: int) -> Run:
         """Return the entries of an archive at a byte of `data`, before the first that must be read by itself.
 
         That is one that is not whole, or not in the form that Kaldi writes.
         """
+
+    def packed(self, value: Any) -> bytes:
+        """Return the binary form of an object; errors as in `Holder.write`."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from seekable.formats.kaldi.basic_types import checked_token, decoded
 from seekable.formats.kaldi.files.open_named import open_to_append, open_wx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import check_wxfilename, parse_wspecifier
-from seekable.formats.kaldi.holders.registry import find_holder
+from seekable.formats.kaldi.holders.registry import SupportsRuns, find_holder
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.formats.kaldi.tables.repair import OffsetLines, find_end, map_archive, offset_line
 from seekable.formats.kaldi.tables.single import write_object
@@ -128,9 +128,12 @@ class _ArchiveTarget:
         self._script = script
         self._binary = binary
         self._flush_each = flush_each
+        self._is_followed = flush_each or script is not None
+        self._packed = holder.packed if binary and isinstance(holder, SupportsRuns) else None
         # A named pipe has no position; it is counted all the same, as the bytes of a command are.
         begin = 0 if archive.kind == "file" and not archive.seekable() else archive.tell()
-        self._entry = _Entry(archive.write, begin)
+        self._write = archive.write
+        self._entry = _Entry(self._write, begin)
         self._path = os.fsencode(archive.wxfilename)
         self._lines: list[bytes] = []
         self._line_bytes = 0
@@ -145,7 +148,24 @@ class _ArchiveTarget:
     def write(self, key: bytes, value: Any) -> None:
         """Write an entry, then its line in the script."""
         entry = self._entry
-        entry.head = head = key + b" "
+        head = key + b" "
+        start = entry.position
+        if self._packed is not None:
+            data = head + self._packed(value)
+            try:
+                self._write(data)
+            except BaseException:
+                self._is_torn, self._cut_at = True, start
+                raise
+            entry.position = start + len(data)
+        else:
+            self._write_object(head, value)
+        if self._is_followed:
+            self._follow(key, start + len(head))
+
+    def _write_object(self, head: bytes, value: Any) -> None:
+        entry = self._entry
+        entry.head = head
         start = entry.position
         try:
             self._holder.write(entry, value, binary=self._binary)
@@ -155,9 +175,12 @@ class _ArchiveTarget:
             if not entry.head or not isinstance(error, (TypeError, ValueError)):
                 self._is_torn, self._cut_at = True, start
             raise
+
+    def _follow(self, key: bytes, offset: int) -> None:
+        """Add the line of an entry to the script, and flush what is to be flushed after each."""
         try:
             if self._script is not None:
-                self._add_line(offset_line(key, self._path, start + len(head)))
+                self._add_line(offset_line(key, self._path, offset))
             if self._flush_each:
                 self.flush()
         except BaseException:
