@@ -19,7 +19,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -29,11 +29,10 @@ from seekable.storage.memory import most_record_bytes, record_too_large
 if TYPE_CHECKING:
     import mmap
     import re
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
-    from seekable.formats.kaldi.holders.basic_values import Run
     from seekable.storage.ranges import RangeSource
 
 
@@ -55,6 +54,18 @@ class Output(Protocol):
 
     def write(self, data: Any, /) -> Any:
         """Write all of `data`, which is bytes or has their buffer protocol."""
+
+
+class Run(NamedTuple):
+    """Entries of an archive that stand one after the other, read at once."""
+
+    keys: Sequence[str]
+    values: Sequence[Any]
+    end: int
+    """The byte behind the last one."""
+
+
+NO_RUN: Final = Run((), (), 0)
 
 
 class Cursor(ABC):

@@ -35,6 +35,7 @@ from seekable.formats.kaldi.basic_types import (
     read_header,
     read_size,
 )
+from seekable.formats.kaldi.cursor import NO_RUN, Run
 from seekable.formats.kaldi.holders.number_text import (
     groups_text,
     integers_text,
@@ -43,7 +44,7 @@ from seekable.formats.kaldi.holders.number_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -73,18 +74,6 @@ _RUNS = {
 _WORDS_RUN = re.compile(rb"(?:" + _SPACED + TOKEN + rb"[ \t]" + TOKEN + rb" ?\n)*+")
 _WORD_LINE, _AHEAD_BYTES = re.compile(rb"([\x21-\x7e\x80-\xfe]+) ?\n"), 64
 _BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
-
-
-class Run(NamedTuple):
-    """Entries of an archive that stand one after the other, read at once."""
-
-    keys: Sequence[str]
-    values: Sequence[Any]
-    end: int
-    """The byte behind the last one."""
-
-
-NO_RUN: Final = Run((), (), 0)
 
 
 class _SingleValueHolder(ABC):

@@ -36,8 +36,7 @@ from seekable.formats.kaldi.holders.sparse import SparseMatrixHolder, SparseVect
 from seekable.formats.kaldi.holders.wave import WaveHolder, WaveInfoHolder
 
 if TYPE_CHECKING:
-    from seekable.formats.kaldi.cursor import Cursor, Output
-    from seekable.formats.kaldi.holders.basic_values import Run
+    from seekable.formats.kaldi.cursor import Cursor, Output, Run
     from seekable.formats.kaldi.holders.script_ranges import Range
 
 
