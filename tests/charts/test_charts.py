@@ -58,10 +58,11 @@ def test_a_chart_is_xml_with_a_title_and_a_description(kind: str, theme: Theme) 
 def test_bars_are_as_long_as_their_values(values: list[int]) -> None:
     names = [f"name-{number}" for number in range(len(values))]
     root = ET.fromstring(bars(names, values, title="t", unit="bytes"))
-    lengths = [float(each.get("width", 0)) for each in root.findall(f"{SVG}rect")][1:]
+    drawn = root.findall(f"{SVG}rect")[1:]
+    lengths = [float(each.get("width", 0)) for each in drawn]
     shown = values[:MOST_BARS]
     assert len(lengths) == len(shown)
-    full = 860 - 260 - 14 - 110
+    full = 860 - 6 - 110 - min([float(each.get("x", 0)) for each in drawn], default=0)
     for value, length in zip(shown, lengths, strict=True):
         assert length == pytest.approx(max(full * value / max(1, *values), 0.5), abs=0.06)
     texts = [each.text for each in root.iter(f"{SVG}text")]

@@ -96,11 +96,15 @@ def test_what_is_compared_with_nothing_is_no_suspect_and_json_safe() -> None:
     json.dumps(found.document(), allow_nan=False)
 
 
-def test_the_text_is_the_field_that_is_named_else_the_longest_else_all_nested() -> None:
+def test_the_text_is_the_field_that_is_named_else_the_longest_or_the_conversation() -> None:
     rows = [{"id": f"{n}", "text": "same words"} for n in range(3)]
     keyed = sk.from_sequence(rows)
     assert last_of(keyed, 0, 1).same_text_at.tolist() == [1]
     by_id = odd(keyed._node, np.arange(1), usual(keyed._node, [0], text_key="id"), text_key="id")
     assert [each.same_text_at.tolist() for each in by_id][-1] == [-1]
-    chat = sk.from_sequence([{"messages": [{"role": "user", "content": "hi"}]}] * 2)
-    assert last_of(chat, 0, 1).values[0, 0] == len("user\nhi")
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"text": "hello there"}]}]
+    chat = sk.from_sequence([{"id": f"chat-{n}", "messages": said} for n in range(2)])
+    assert last_of(chat, 0, 1).values[0, 0] == len("hi\nhello there")
+    assert last_of(chat, 0, 1).same_text_at.tolist() == [1]
+    nested = sk.from_sequence([{"parts": [{"words": "hi"}, 1]}] * 2)
+    assert last_of(nested, 0, 1).values[0, 0] == len("hi")

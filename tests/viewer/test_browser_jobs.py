@@ -49,9 +49,9 @@ def test_a_page_follows_its_job_until_it_is_stopped(page: Any, viewer: Server) -
 
 def test_data_is_compared_by_keyboard_alone(page: Any, viewer: Server) -> None:
     page.goto(viewer.url + "d/corpus/health")
-    page.focus("main button:has-text('Compare') >> nth=1")
+    page.focus("main button:has-text('Check') >> nth=1")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=All is as it was indexed.")
+    page.wait_for_selector("text=The files are as they were indexed.")
     assert "every byte and offset" in page.locator("main").inner_text()
 
 
@@ -69,7 +69,7 @@ def test_a_job_is_started_looked_at_and_stopped_without_script(browser: Any, vie
         page.click("button:has-text('Stop')")
         assert "stopped" in page.locator("[data-state]").inner_text()
         page.goto(viewer.url + "d/corpus/health")
-        page.click("main button:has-text('Compare') >> nth=0")
+        page.click("main button:has-text('Check') >> nth=0")
         assert "health?job=" in page.url
     finally:
         job.stop()

@@ -112,3 +112,33 @@ def test_a_step_shows_what_was_changed_before_it() -> None:
     ]
     position = twin(pages, "p/train/position/40")
     assert {row["source"] for row in position["rows"]} == {"b"}
+
+
+def test_a_steered_run_is_compared_and_shown_as_its_journal_says(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"{name}": {n}}}\n' for n in range(40)))
+    sources = {name: sk.open(tmp_path / f"{name}.jsonl").shuffle(seed=1) for name in "ab"}
+    mixed = sk.mix(sources, weights=[1, 1], seed=1, stop="never")
+    steered, plain, mapped = (
+        sk.Loader(each, batch_size=8, collate=list, prefetch=0) for each in (mixed, mixed, mixed.map(dict))
+    )
+    steered.steer({"a": 0, "b": 1}, at=3)
+    runs = {"plain": plain}
+    for name, loader in (("saved", steered), ("mapped", mapped)):
+        loader.skip_batches(2)
+        sk.save_state(tmp_path / name, loader)
+        found = pipeline_of(str(tmp_path / name), Batches({}), state=None, roots=[], index_dir=None)
+        runs[name] = found.loader
+    pages = client_of(opened_of({"b": sk.open(tmp_path / "b.jsonl"), **runs}))
+
+    compared = twin(pages, "compare?a=saved&b=plain&step=4")
+    assert not compared["same"]
+    assert compared["old"]["sources"] == [{"name": "b", "records": 8}]
+    assert [each["records"] for each in compared["new"]["sources"]] == [4, 4]
+    assert 24 <= compared["first_different"] < 32
+    assert compared["differences"] == ["only in the old run, from step 3: mixture 0 has the weights 0 : 1"]
+
+    row = steered.locate(step=4)[0].row
+    delivered = pages.get(f"/d/b/row/{row}?view=difference&by=saved").text
+    assert ("&#34;b&#34;: " in delivered, 'class="plus"' in delivered) == (True, False)
+    assert "start the viewer with" in pages.get(f"/d/b/row/{row}?view=delivered&by=mapped").text

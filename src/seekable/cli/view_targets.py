@@ -27,7 +27,7 @@ from seekable.viewer.facts.lengths import index_unit, length_histogram
 from seekable.viewer.facts.loss_log import read_loss_log, spikes
 from seekable.viewer.facts.named_sources import as_in_files, source_names, sources_in_files
 from seekable.viewer.facts.padding import padding
-from seekable.viewer.facts.pipelines import Batches, made_by, pipeline_of
+from seekable.viewer.facts.pipelines import Batches, is_function, made_by, pipeline_of
 from seekable.viewer.facts.run_mixture import mixture, schedule, usual_stop
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import Opened, OpenPipeline, free_name, open_soon, opened_of, safe_name
@@ -158,7 +158,7 @@ def name_of(target: str) -> str:
         >>> name_of("data/web.jsonl"), name_of("s3://bucket/corpus/"), name_of("train:make_loader")
         ('web', 'corpus', 'make_loader')
     """
-    if ":" in target and "://" not in target and not exists(target):
+    if is_function(target):
         return target.rpartition(":")[2]
     base = (
         os.path.basename(os.path.abspath(target).rstrip("/")) if "://" not in target else target.rstrip("/")
@@ -173,7 +173,7 @@ def _opened(
     """Return what a target opens that is not a folder of states."""
     if exists(path) and is_pipeline_file(path):
         return _pipeline(path, batches, place)
-    if ":" in path and "://" not in path and not exists(path):
+    if is_function(path):
         made = made_by(path)
         is_one = isinstance(made, Dataset) and batches.has_batch
         return pipeline_of(path, batches, **place).loader if is_one else made
@@ -290,7 +290,7 @@ class Plot:
         Raises:
             InvalidArgument: there are several, or none.
         """
-        if ":" not in self.target or "://" in self.target or exists(self.target):
+        if not is_function(self.target):
             found = DataArgument(self.target, self.data, self.shown).sources()
         else:
             made = made_by(self.target, "a Dataset")

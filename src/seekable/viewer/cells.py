@@ -93,7 +93,7 @@ class CellMaker:
 
     def _words(self, value: Any) -> Cell:
         html = one_line(value, most=self._most)
-        if isinstance(value, str) and len(value) <= _WORD_LETTERS and " " not in value and "/" not in value:
+        if isinstance(value, str) and len(value) <= _WORD_LETTERS and " " not in value:
             return Cell(html, "word")
         return Cell(html, "long" if len(html) > _LONG else "")
 

@@ -216,6 +216,9 @@ _FEW = 2
 _AREAS_RIGHT = 200
 """The pixels of the names and shares beside the areas."""
 
+_THIN = 1.0
+"""The percent below which the lines of the plan at both ends of an area would run into one."""
+
 _AREA_LETTERS = 16
 """The letters of 11 pixels that fit for a name, after its share."""
 
@@ -226,8 +229,8 @@ MOST_AREAS = 12
 """The most areas: of more, the largest are drawn, and the others as one."""
 
 _BARS_TOP, _ROW = 36, 20
-_NAMES, _NUMBERS = 260, 110
-"""The pixels of the names at the left, and of the numbers after the longest bar."""
+_LETTER, _NUMBERS = 6.2, 110
+"""The pixels of a letter of the names at the left, and of the numbers after the longest bar."""
 
 _BAR_LETTERS = 40
 """The letters of 11 pixels that the names have room for."""
@@ -336,7 +339,7 @@ class Frame:
 
     def draw(self, sheet: Sheet, *, title: str, x_name: str) -> None:
         """Draw the title and both axes."""
-        sheet.text(LEFT, 20, title, kind="bold")
+        sheet.text(LEFT, 15, title, kind="bold")
         for value in self._y_ticks():
             words = _tick_text(value) + self.unit
             sheet.text(LEFT - 8, self.y(value) + 4, words, anchor="end", kind="small")
@@ -423,7 +426,8 @@ def areas(
         below = top
     for number in range(len(names) - 1):
         sheet.curve(_corners(frame, steps, upper[:, number]), kind="edge", width=0.6)
-        sheet.curve(_corners(frame, steps, plan[:, number]), kind="over", width=1.2)
+        if totals[number] >= _THIN or number == len(names) - 2:
+            sheet.curve(_corners(frame, steps, plan[:, number]), kind="over", width=1.2)
     frame.rules(sheet, rules)
     _names(sheet, frame, names, totals, upper[-1])
     frame.draw(sheet, title=title, x_name="step")
@@ -508,14 +512,17 @@ def bars(
     height = _BARS_TOP + _ROW * (shown + bool(rest)) + 10
     sheet = Sheet(title, _seen(names[:shown], values[:shown], unit), width=_WIDTH, height=height, theme=theme)
     sheet.text(14, 20, title, kind="bold")
-    scale = (_WIDTH - _NAMES - 14 - _NUMBERS) / (max(values, default=0) or 1)
-    for row, (name, value) in enumerate(zip(names[:shown], values[:shown], strict=True)):
-        y, length = _BARS_TOP + _ROW * row, round(value * scale, 1)
-        sheet.text(_NAMES, y + 13, shortened(name, _BAR_LETTERS, keeps_end=True), anchor="end", kind="small")
-        sheet.bar(_NAMES + 8, y + 2, max(length, 0.5), _ROW - 5)
-        sheet.text(_NAMES + 14 + length, y + 13, f"{value:,}", kind="small")
-    if rest:
-        sheet.text(_NAMES, _BARS_TOP + _ROW * shown + 13, f"and {rest:,} others", anchor="end", kind="small")
+    words = [shortened(name, _BAR_LETTERS, keeps_end=True) for name in names[:shown]]
+    words += [f"and {rest:,} others"] * bool(rest)
+    left = 14 + round(_LETTER * max(map(_width, words), default=0))
+    scale = (_WIDTH - left - 14 - _NUMBERS) / (max(values, default=0) or 1)
+    for row, name in enumerate(words):
+        y = _BARS_TOP + _ROW * row
+        sheet.text(left, y + 13, name, anchor="end", kind="small")
+        if row < shown:
+            length = round(values[row] * scale, 1)
+            sheet.bar(left + 8, y + 2, max(length, 0.5), _ROW - 5)
+            sheet.text(left + 14 + length, y + 13, f"{values[row]:,}", kind="small")
     return str(sheet)
 
 

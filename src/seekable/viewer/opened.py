@@ -35,6 +35,7 @@ _Value = TypeVar("_Value")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SOON_SECONDS = 1.0
+_MOST_NAMED = 20
 _FILES_SHOWN = 3
 _HEAD_BYTES = 1000
 _HEAD_LINES = 5
@@ -348,8 +349,9 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
 
 def _named(found: Mapping[str, _Value], name: str, what: str) -> _Value:
     if name not in found:
-        there = ", ".join(found) or "none"
-        message = f"there is no {what} {name!r} (open are: {there})"
+        there = [*found][:_MOST_NAMED] or ["none"]
+        more = f" and {len(found) - len(there):,} more" if len(found) > len(there) else ""
+        message = f"there is no {what} {name!r} (open are: {', '.join(there)}{more})"
         raise KeyNotFound(message)
     return found[name]
 

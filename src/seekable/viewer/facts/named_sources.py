@@ -27,7 +27,7 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource
-from seekable.nodes.graph import with_children
+from seekable.nodes.graph import nodes_of, with_children
 from seekable.nodes.mix import Mix
 from seekable.nodes.node import LeafNode, OrderNode
 from seekable.nodes.slice import Slice
@@ -35,7 +35,7 @@ from seekable.nodes.without import WithHoles
 from seekable.order.arrays import numbered
 from seekable.order.mixture import BLOCK, segments
 from seekable.packing.nodes.blend import MegatronBlend
-from seekable.resume.placeholders import PlaceholderSource
+from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -377,6 +377,27 @@ def as_in_files(node: Node) -> Node:
     _check_found(node)
     changed = replaced(node, _in_files, past_records=True)
     return node if changed is None else changed
+
+
+def as_delivered(node: Node) -> Node | None:
+    """Return a pipeline that makes the records that it delivers; None where it lacks its functions.
+
+    One that was rebuilt from a description has the places of its records alone; the files have the rest.
+
+    Raises:
+        DataNotFound: the files of a source are not on this machine.
+    """
+    described = [leaf for leaf in leaves_of(node) if isinstance(leaf, PlaceholderSource)]
+    if not described:
+        return node
+    _check_found(node)
+    decoded = all(
+        isinstance(leaf.described.get("decode"), str) or not isinstance(leaf.files, FileSource)
+        for leaf in described
+    )
+    if not decoded or any(isinstance(each, PlaceholderMap) for each in nodes_of(node)):
+        return None
+    return replaced(node, _in_files, past_records=False)
 
 
 def _in_files(node: Node) -> Node | None:

@@ -7,7 +7,7 @@ records a batch has. The files of a state have the number of ranks in their name
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import itertools
 import os
 import sys
@@ -281,11 +281,31 @@ def _of_function(target: str, batches: Batches) -> Loader:
     return _loader(made, batches)
 
 
+def is_function(target: str) -> bool:
+    """Return True if a text is ``module:function``, and no path, and nothing such as ``kaldi:FOLDER``.
+
+    Example:
+        >>> is_function("train:make_loader"), is_function("kaldi:data/train"), is_function("s3://bucket/a")
+        (True, False, False)
+    """
+    module, colon, name = target.partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if not colon or exists(target) or not all(part.isidentifier() for part in parts):
+        return False
+    _find_modules_here()
+    return not exists(name) or importlib.util.find_spec(parts[0]) is not None
+
+
+def _find_modules_here() -> None:
+    """Put the working folder on Python's path."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def _function(target: str, what: str) -> Any:
     """Import the function that ``module:function`` names, with the working folder on Python's path."""
     module_name, _, name = target.partition(":")
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    _find_modules_here()
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

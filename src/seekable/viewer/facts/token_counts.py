@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
+from seekable.formats.tokens.chats.turns import turns_of
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
+    from seekable.formats.tokens.chats.turns import Turn
     from seekable.formats.tokens.tokenizing import engines
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.nodes.node import Node
@@ -104,11 +106,13 @@ def token_rates(
 
 
 def text_of(record: Any, key: str | None = None) -> str | None:
-    """Return the text of a record: itself, a field, or its longest one; None if it has none.
+    """Return the text of a record: itself, a field, or its longest text or conversation; None without one.
 
     Example:
         >>> text_of({"id": "x", "body": "a long text"}), text_of("line"), text_of({"n": 1})
         ('a long text', 'line', None)
+        >>> text_of({"id": "x", "messages": [{"role": "user", "content": "hello"}]})
+        'hello'
     """
     if isinstance(record, str):
         return record
@@ -118,7 +122,16 @@ def text_of(record: Any, key: str | None = None) -> str | None:
         found = record.get(key)
         return found if isinstance(found, str) else None
     texts = [value for value in record.values() if isinstance(value, str)]
+    if any(isinstance(value, list) for value in record.values()):
+        texts += ["\n".join(_said(turn) for turn in each.turns) for each in turns_of(record)]
     return max(texts, key=len) if texts else None
+
+
+def _said(turn: Turn) -> str:
+    """Return the words of a turn: its reasoning, and the texts of what it says."""
+    parts = turn.content if isinstance(turn.content, list) else [turn.content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    return "\n".join(text for text in (turn.reasoning, *texts) if text and isinstance(text, str))
 
 
 @dataclass(frozen=True, slots=True)

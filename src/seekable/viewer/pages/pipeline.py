@@ -15,6 +15,7 @@ from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.checkpoint_files import generations_in, read_saved, state_name
 from seekable.loader.loader import Loader
 from seekable.loader.positioned import sizes_of
+from seekable.loader.steerable import made_by
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.display import explained
 from seekable.nodes.node import node_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.loader.step_plan import StepPlan
     from seekable.nodes.node import Node
+    from seekable.state.journal import Journal
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
@@ -281,7 +283,9 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
     before, after = node_of(old.dataset), node_of(new.dataset)
     same = before.fingerprint == after.fingerprint
     lines = [] if same else difference(before.describe(None), after.describe(None), most=None).splitlines()
-    first, looked_at = (None, 0) if same else first_difference(before, after)
+    lines += _journal_differences(old.journal, new.journal)
+    same = not lines
+    first, looked_at = (None, 0) if same else first_difference(made_by(old), made_by(new))
     planned = old.plan(step=step), new.plan(step=step)
     identities = [Counter(_identity(record.place) for record in each.records) for each in planned]
     return Comparison(
@@ -291,9 +295,18 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
         looked_at=looked_at,
         step=step,
         in_both=(identities[0] & identities[1]).total(),
-        old=_side(before, planned[0]),
-        new=_side(after, planned[1]),
+        old=_side(old, planned[0]),
+        new=_side(new, planned[1]),
     )
+
+
+def _journal_differences(old: Journal, new: Journal) -> list[str]:
+    """Return a line for each entry of a journal that the other one lacks."""
+    return [
+        f"only in the {name} run, from step {each['at']:,}: {each['text']}"
+        for name, one, other in (("old", old, new), ("new", new, old))
+        for each in journal_facts(tuple(entry for entry in one if entry not in other))
+    ]
 
 
 def first_difference(old: Node, new: Node, *, most: int = LOOKED_AT) -> tuple[int | None, int]:
@@ -346,9 +359,9 @@ def _identity(place: Any) -> Hashable:
     return tuple((part.path, part.row) for part in places_of(place))
 
 
-def _side(node: Node, planned: StepPlan) -> StepSide:
+def _side(loader: Loader, planned: StepPlan) -> StepSide:
     positions = np.array([record.position for record in planned.records], dtype=np.int64)
-    names = source_names(node)
+    names, node = source_names(node_of(loader.dataset)), made_by(loader, planned.step)
     owners = Counter(sources_of(node, positions).tolist() if positions.size else ())
     sources = tuple((name, owners[at]) for at, name in enumerate(names) if owners[at])
     size = own_bytes([each.place for each in planned.records])

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, InvalidArgument, KeyNotFound, OutOfRange, SeekableError
+from seekable.loader.steerable import made_by
 from seekable.nodes.node import node_of
 from seekable.storage.compression import compression_of
 from seekable.viewer.conversation import conversation_html
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import value_at
-from seekable.viewer.facts.named_sources import has_row
+from seekable.viewer.facts.named_sources import as_delivered, has_row
+from seekable.viewer.facts.pipelines import is_function
 from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.facts.search import marked
 from seekable.viewer.opened import coming_document
@@ -164,6 +166,9 @@ def _next_comings(pipeline: OpenPipeline, place: Any) -> list[Coming] | None:
 def _commands(opened: Opened, name: str, number: int, place: Any) -> list[tuple[str, str]]:
     """Return how to print and to read the record elsewhere; nothing of data that no path leads to."""
     path, row = opened.paths.get(name), number
+    if path is not None and is_function(path):
+        module, _, function = path.partition(":")
+        return [("In Python", f"from {module} import {function}; {function}()[{row}]")]
     if path is None:
         path, row = getattr(place, "path", ""), getattr(place, "row", number)
         # Other formats are more than one file, or are opened with more than its path.
@@ -217,6 +222,7 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str, record: An
         "delivered": None,
         "delivered_by": "",
         "delivered_error": "",
+        "lacking": (),
         "lines": (),
         "limits": limits,
         "links": Links(
@@ -243,14 +249,18 @@ def _shown(opened: Opened, dataset: Dataset, asked: Asked, view: str, record: An
 
 def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> dict[str, Any]:
     """Return the record as the first pipeline, or the named one, delivers it; its functions run."""
-    place = dataset.locate([number])[0]
+    place, lacking = dataset.locate([number])[0], []
     for name, each in opened.pipelines.items():
         if asked.query.get("by", name) != name or isinstance(place, list | tuple):
             continue
         found = _next_comings(each, place)
         if found:
             try:
-                record = node_of(each.loader.dataset).record(found[0].position)
+                made = as_delivered(made_by(each.loader, found[0].step))
+                if made is None:
+                    lacking.append(name)
+                    continue
+                record = made.record(found[0].position)
             except Exception as error:  # noqa: BLE001 - a function of the user raises anything
                 raw = raw_record(node_of(dataset), number)
                 return {
@@ -262,7 +272,7 @@ def _delivered(opened: Opened, dataset: Dataset, asked: Asked, number: int) -> d
             before, after = _pretty(dataset[number]), _pretty(record)
             lines = list(difflib.ndiff(before, after)) if len(before) + len(after) < 2000 else []  # noqa: PLR2004
             return {"delivered": record, "delivered_by": name, "lines": lines, "delivered_at": found[0]}
-    return {}
+    return {"lacking": lacking}
 
 
 def _pretty(record: Any) -> list[str]:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from seekable.errors import DataNotFound, KeyNotFound
+from seekable.formats.tokens.chats.turns import turns_of
 from seekable.loader.steerable import entries_at, made_by
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
 from seekable.nodes.node import node_of
+from seekable.viewer.conversation import last_words
 from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
 from seekable.viewer.facts.loss_log import compared_loss
@@ -317,8 +319,9 @@ def _add_texts(opened: Opened, rows: list[dict[str, Any]]) -> None:
 
 
 def _text_of(record: Any, key: str | None) -> Any:
-    """Return what a table shows for a record: its longest text, or the field that the user named."""
-    text = text_of(record, key)
+    """Return what a table shows for a record: the named field, the last turn, or the longest text."""
+    turns = [] if key else [last_words(each) for each in turns_of(record)]
+    text = ": ".join(turns[0]) if turns else text_of(record, key)
     return record if text is None else text[:_CHARACTERS]
 
 
