@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -155,4 +156,5 @@ def find_duplicates(opened: Opened, asked: Asked) -> Redirect:
     key = asked.text("key")
     work = duplicates(node_of(opened.dataset(asked.name)), path=path_of(key) if key else ())
     keyed = (*data_key(opened, asked.name), key)
-    return started(opened, asked, "duplicates", keyed, work, f"d/{asked.name}/duplicates?job={{job}}")
+    page = f"d/{asked.name}/duplicates?job={{job}}" + (f"&{urlencode({'key': key})}" if key else "")
+    return started(opened, asked, "duplicates", keyed, work, page)
