@@ -66,7 +66,7 @@ def search_everything(opened: Opened, asked: Asked) -> Redirect:
     what = searched_of(asked)
     work = search_all(node_of(opened.dataset(asked.name)), what)
     key = (*data_key(opened, asked.name), what)
-    return started(opened, asked, "search", key, work, f"d/{asked.name}/search?job={{job}}")
+    return started(opened, asked, "search", key, work, f"d/{asked.name}/search?job={{job}}&{query_of(what)}")
 
 
 def search_again(opened: Opened, asked: Asked) -> Redirect:
