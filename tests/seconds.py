@@ -33,6 +33,9 @@ WORTH_LISTING = 1.0
 _FOLDER = "SEEKABLE_SECONDS"
 COLLECTION = "collection"
 _noted: dict[str, float] = {}
+_last = [0.0]
+"""The processor seconds at the last note."""
+
 _scales: list[float] = []
 """The seconds of a unit at several moments: a processor is faster at one than at another."""
 
@@ -87,21 +90,33 @@ def unit() -> float:
 def pytest_collection() -> Generator[None, object, object]:
     """Note what it takes to find the tests, with all that was imported so far."""
     result = yield
-    _noted[COLLECTION] = used()
+    _note(COLLECTION)
     return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Note what a test takes, its fixtures included."""
-    started, process = used(), os.getpid()
+    process = os.getpid()
     try:
         return (yield)
     finally:
         if os.getpid() == process:
-            _noted[item.nodeid] = used() - started
+            _note(item.nodeid)
             if len(_noted) % _TESTS_BETWEEN == 0:
                 _scales.append(unit())
+                _last[0] = used()
+
+
+def _note(name: str) -> None:
+    """Note what was used since the last note.
+
+    Linux may leave out a child from the list of children while others end. Each moment is read once, so what
+    one test then seems to save, the next one seems to take, and the sum of a room stays right.
+    """
+    now = used()
+    _noted[name] = now - _last[0]
+    _last[0] = now
 
 
 def pytest_sessionfinish() -> None:
