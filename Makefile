@@ -70,7 +70,7 @@ NOT_WITH_MINIMUM := --ignore tests/stream/test_write_shar.py --ignore tests/form
 	--deselect tests/formats/parquet/test_point_read.py::test_which_types_are_picked
 
 # Files of these rooms that import no extra, by themselves or through what they share.
-EXTRA := pyarrow|soundfile|zstandard|tests\.(formats|dataset|storage\.compressing|stream\.writing)
+EXTRA := pyarrow|soundfile|zstandard|tests\.(formats|dataset|test_closed_world|storage\.compressing|stream\.writing)
 WITH_BARE = $(shell grep -rLE '^ *(import|from) ($(EXTRA))' --include='test_*.py' $(addprefix tests/,order state nodes stream loader))
 
 # Each test that starts a process would compile the package anew.

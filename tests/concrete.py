@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = (
     "seekable.__main__",
     "seekable.cli",
+    "seekable.formats.tokens.chats.sandbox",
     "seekable.integrations",
     "seekable.testing",
     "seekable.viewer",

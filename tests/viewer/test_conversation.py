@@ -121,11 +121,9 @@ def test_any_words_become_elements_that_are_known_and_closed(text: str) -> None:
     page.feed(str(markdown_html(text)))
     page.close()
     assert page.open == []
-    # Marks may go; letters never do.
-    for letter in "a1":
-        assert page.text.count(letter) >= re.sub(r"\\[a-z]+(\{matrix\})?|<b>|&amp;|\u202e", "", text).count(
-            letter
-        )
+    # Marks may go, and a number that begins a line is one; letters never do.
+    words = re.sub(r"\\[a-z]+(\{matrix\})?|<b>|&amp;|\u202e", "", text)
+    assert page.text.count("a") >= words.count("a")
 
 
 @pytest.mark.parametrize(
