@@ -15,7 +15,7 @@ from tests.formats.test_json_fields import VALUES
 import seekable as sk
 from seekable.formats.lines.line_columns import LineColumns
 from seekable.formats.lines.line_source import decoder_named
-from seekable.nodes.columns.record_batches import numpy_batch
+from seekable.nodes.columns.record_batches import numpy_batch, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,13 +74,16 @@ NAMES = [
     '"é"'.encode(),
 ]
 ENDS = [b"\n", b"\r\n", b"", b"\n\n \n", b" x\n", b"\x00\n", b"}\n", b" {}\n"]
+ODD = [b'{"i":1} {"i":2}\n', b'{"d":{"a":1}\n', b'{"i":1}}\n', b'{"s":"a}\n', b'{b"}\n', b'{"d":\n']
 
 
 @st.composite
 def lines(draw: st.DrawFn) -> bytes:
     """Return a line that is mostly an object of fields that fit, or nearly."""
     if draw(st.integers(0, 7)) == 0:
-        return draw(st.sampled_from([WHOLE, b"[1]", b"7", b"null", b'"i"', b"\xef\xbb\xbf{}", b" {}", b"{"]))
+        return draw(
+            st.sampled_from([WHOLE, *ODD, b"[1]", b"7", b"null", b'"i"', b"\xef\xbb\xbf{}", b" {}", b"{"])
+        )
     values = st.sampled_from(TOKENS) | VALUES.map(lambda value: json.dumps(value).encode())
     fields = draw(st.lists(st.tuples(st.sampled_from(NAMES), values), max_size=4))
     return (
@@ -124,6 +127,8 @@ def same(one: Any, other: Any) -> bool:
 @example(some=[b'{"i":1,"unknown":"\xff"}'], needed=frozenset({"i"}))
 @example(some=[b'{"i":1,"unknown":1e999}'], needed=frozenset({"i"}))
 @example(some=[b'{"i":1,"i":"x","i":2}'], needed=None)
+@example(some=[b'{"i":1}\n', b'{"f":1e300,"l":[1e300,null]}\n'], needed=None)
+@example(some=[b'{"i":1} {"i":2}\n', b'{"d":{"a":1}\n', b'{"i":1}}\n'], needed=None)
 def test_many_lines_are_what_each_is_alone(some: list[bytes], needed: frozenset[str] | None) -> None:
     decoder = COLUMNS if needed is None else COLUMNS.narrowed(needed)
     views, singles = [memoryview(line) for line in some], [alone(decoder, line) for line in some]
@@ -262,6 +267,28 @@ def test_batches_of_columns_are_those_of_records(tmp_path: Path, form: str) -> N
     for batch, expected in zip(loader, wanted, strict=True):
         made = batch if form == "numpy" else sk.collate(batch.to_pylist())
         assert repr(made) == repr(expected)
+
+
+@pytest.mark.parametrize("form", ["numpy", "arrow"])
+def test_small_batches_are_read_together(tmp_path: Path, form: str) -> None:
+    rows = [f'{row},"te,xt"' for row in range(50)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows]))
+    written(tmp_path, [{"id": str(row), "text": "te,xt"} for row in range(50)])
+    for name in ("a.csv", "a.jsonl"):
+        plan = sk.open(tmp_path / name, decode="arrow").shuffle(1)._node.plan(np.arange(50))
+        whole = table_of(plan.slice(0, 50))
+        for start, stop in ((0, 3), (3, 6), (6, 7), (40, 50), (5, 9), (0, 50), (49, 50), (0, 0)):
+            cut = table_of(plan.slice(0, 50).slice(start, stop))
+            assert cut.equals(whole.slice(start, stop - start))
+            assert cut.get_total_buffer_size() < whole.nbytes or len(cut) > 9
+    rows[30] = '30,x,"'
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows]))
+    loader = iter(sk.Loader(sk.open(tmp_path / "a.csv", decode=form), batch_size=4))
+    before = [next(loader)["id"] for _ in range(7)]
+    assert [str(value) for batch in before for value in batch] == [str(row) for row in range(28)]
+    with pytest.raises(sk.CorruptRecord) as found:
+        next(loader)
+    assert found.value.row == 30
 
 
 def test_columns_resume_in_workers_and_from_a_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -459,6 +460,7 @@ class CsvRecords:
         )
 
 
+@lru_cache(maxsize=256)
 def csv_records(head: bytes, dialect: Dialect) -> CsvRecords:
     """Return the decoder of the records of a file.
 

@@ -6,7 +6,8 @@ quotes that may be characters like others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from seekable._optional import optional
 
@@ -22,6 +23,9 @@ else:
     pa_csv = optional("pyarrow.csv", extra="parquet")
 
 __all__ = ["table"]
+
+_ALL: Final = (1 << 31) - 1
+"""The bytes of a block, from which the reader makes one batch: the most that it takes."""
 
 
 def table(views: Sequence[memoryview], records: CsvRecords, *, last: Sequence[int]) -> pa.RecordBatch:
@@ -45,25 +49,27 @@ def table(views: Sequence[memoryview], records: CsvRecords, *, last: Sequence[in
     for at in last:
         _ = records.fast(views[at])  # Only the last record of a file may be torn.
         pieces[at] = bytes(views[at]) + b"\n"
-    joined, dialect, names = b"".join(pieces), records.dialect, records.names
+    joined, dialect = b"".join(pieces), records.dialect
     doubtful = dialect.checks_lines and dialect.quote.encode() in joined
     if records.wrong or doubtful or dialect.encoding != "utf-8":
         message = "records are read one by one"
         raise ValueError(message)
-    made = pa_csv.read_csv(
-        pa.BufferReader(joined),
-        read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=len(joined) + 1, column_names=list(names)
-        ),
-        parse_options=pa_csv.ParseOptions(
+    batch = pa_csv.open_csv(pa.BufferReader(joined), **_options(records)).read_next_batch()
+    if batch.num_rows != len(views):
+        message = f"{len(views)} records are {batch.num_rows} rows"
+        raise ValueError(message)
+    return batch
+
+
+@lru_cache(maxsize=256)
+def _options(records: CsvRecords) -> dict[str, Any]:
+    names, dialect = records.names, records.dialect
+    return {
+        "read_options": pa_csv.ReadOptions(use_threads=False, block_size=_ALL, column_names=list(names)),
+        "parse_options": pa_csv.ParseOptions(
             delimiter=dialect.delimiter, quote_char=dialect.quote or False, newlines_in_values=True
         ),
-        convert_options=pa_csv.ConvertOptions(
+        "convert_options": pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
         ),
-    )
-    if made.num_rows != len(views):
-        message = f"{len(views)} records are {made.num_rows} rows"
-        raise ValueError(message)
-    (batch,) = made.combine_chunks().to_batches()
-    return batch
+    }

@@ -1,8 +1,8 @@
 """Columns of lines of JSON, without a dict for each line.
 
-Lines are decoded to structs whose fields have the types of the columns, so that a value of another type is an
-error of the decoder. What such a decoder would change without a word is looked for in its result: an integer
-that becomes a float of another value. Whoever gets an error decodes the records one by one.
+Lines are decoded to structs whose fields have the types of the columns, so that a value of another type is
+an error of the decoder. A column of floats may have integers too, and pyarrow refuses those that no float
+equals. Whoever gets an error decodes the records one by one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from seekable._optional import optional
-from seekable.formats.lines.json_fields import check_skipped
+from seekable.formats.lines.json_fields import decode_lines
 from seekable.nodes.columns.arrow_types import UnsupportedType, merged, type_of
 from seekable.nodes.columns.decode_column import numpy_values
 from seekable.nodes.columns.record_batches import with_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ else:
 __all__ = ["arrays", "exact", "table"]
 
 _EXACT: Final = 2.0**53
-"""From here on an integer may be none of the floats."""
+"""From here on an integer may be none of the floats: pyarrow looks at them."""
 
 
 def exact(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -84,16 +84,12 @@ def arrays(views: Sequence[memoryview], schema: pa.Schema, *, only_these: bool) 
 
 def _columns(views: Sequence[memoryview], schema: pa.Schema, *, only_these: bool) -> Sequence[Sequence[Any]]:
     """Return the values of each column."""
-    if not only_these:
-        check_skipped(views)
-    structs = map(_decoder(schema, only_these=only_these), views)
-    if not len(schema):
-        return [[] for _ in structs][:0]
+    structs = decode_lines(_decoder(schema, only_these=only_these), views, skips=not only_these)
     return list(zip(*map(msgspec.structs.astuple, structs), strict=True))
 
 
 @lru_cache(maxsize=64)
-def _decoder(schema: pa.Schema, *, only_these: bool) -> Callable[[memoryview], Any]:
+def _decoder(schema: pa.Schema, *, only_these: bool) -> msgspec.json.Decoder[Any]:
     """Return a decoder of lines to structs.
 
     Raises:
@@ -106,17 +102,17 @@ def _decoder(schema: pa.Schema, *, only_these: bool) -> Callable[[memoryview], A
         for number, field in enumerate(schema)
     ]
     kind = msgspec.defstruct("Line", fields, gc=False, forbid_unknown_fields=only_these)
-    return msgspec.json.Decoder(kind).decode
+    return msgspec.json.Decoder(kind)
 
 
 def _type(kind: pa.DataType) -> Any:
-    """Return the Python type of the values of a column."""
+    """Return the Python type of the values of a column; Any where pyarrow has to look at the values."""
     types = pa.types
     if types.is_null(kind):
         return None
     for belongs, plain in (
         (types.is_int64, int),
-        (types.is_float64, float),
+        (types.is_float64, int | float),
         (types.is_boolean, bool),
         (types.is_string, str),
     ):
@@ -128,43 +124,36 @@ def _type(kind: pa.DataType) -> Any:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if _type(kind) is Any:
-        return exact(values, kind)
-    made, floats = pa.array(values, kind), kind
-    held = made
-    while pa.types.is_list(floats):
-        floats, held = floats.value_type, held.flatten()
-    if pa.types.is_float64(floats):
-        _check_floats(held.drop_null().to_numpy())
-    return made
+    if (plain := _plain(values, kind)) is not None:
+        return pa.array(plain)
+    return exact(values, kind) if _type(kind) is Any else pa.array(values, kind)
 
 
 def _numpy(values: Sequence[Any], kind: pa.DataType) -> Any:
     types = pa.types
     if types.is_string(kind):
         return list(values)
-    if None not in values:
-        if types.is_int64(kind):
-            return np.fromiter(values, np.int64, len(values))
-        if types.is_float64(kind):
-            floats = np.fromiter(values, np.float64, len(values))
-            _check_floats(floats)
-            return floats
-        if types.is_list(kind) and types.is_float64(kind.value_type):
-            lists = list(map(np.asarray, values))
-            if all(each.dtype == np.float64 for each in lists):
-                _check_floats(np.concatenate(lists))
-                return lists
+    if (plain := _plain(values, kind)) is not None:
+        return plain
+    if types.is_list(kind) and types.is_float64(kind.value_type) and None not in values:
+        lists = [np.array(each, np.float64) for each in values]
+        if _are_exact(np.concatenate(lists)):
+            return lists
     made = numpy_values(_array(values, kind))
     return made.tolist() if made.dtype == object else made
 
 
-def _check_floats(floats: NDArray[np.float64]) -> None:
-    """Check that no float was an integer that it does not equal.
+def _plain(values: Sequence[Any], kind: pa.DataType) -> NDArray[Any] | None:
+    """Return decoded integers, floats or bools as an array; None where pyarrow has to look at the values."""
+    types, count = pa.types, len(values)
+    if types.is_float64(kind):
+        floats = np.fromiter(values, np.float64, count)
+        return floats if _are_exact(floats) else None
+    if not (types.is_int64(kind) or types.is_boolean(kind)) or None in values:
+        return None
+    return np.fromiter(values, kind.to_pandas_dtype(), count)
 
-    Raises:
-        ValueError: one may have been.
-    """
-    if floats.size and float(np.abs(floats).max()) >= _EXACT:
-        message = "a float may have been an integer"
-        raise ValueError(message)
+
+def _are_exact(floats: NDArray[np.float64]) -> bool:
+    """Return True if no float was null, or an integer that it may not equal."""
+    return not floats.size or bool(np.abs(floats).max() < _EXACT)

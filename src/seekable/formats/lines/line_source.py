@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, AnyStr, final
 
 import msgspec
@@ -18,7 +18,7 @@ from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import CorruptState, InvalidArgument, WrongType
 from seekable.formats.contract import Format, Reading
-from seekable.formats.lines.json_fields import JsonFields
+from seekable.formats.lines.json_fields import JsonFields, decode_lines
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoders import Decode, Decoder
 
@@ -168,7 +168,7 @@ def in_column(decoder: LineDecoder, column: str) -> LineDecoder:
     recover = None if decoder.recover is None else _InColumn(decoder.recover, column)
     fast = _InColumn(decoder.fast, column)
     name = f"{decoder.name} in {column!r}"
-    return replace(decoder, name=name, fast=fast, recover=recover, column=column, plain=decoder)
+    return replace(decoder, name=name, fast=fast, recover=recover, column=column, plain=decoder, many=None)
 
 
 def only_field(decoder: LineDecoder, field: str) -> LineDecoder:
@@ -182,7 +182,7 @@ def only_field(decoder: LineDecoder, field: str) -> LineDecoder:
     lean = some_fields(decoder, frozenset([field]))
     fast = _OnlyField(lean.fast, field)
     name = f"{field!r} of {decoder.name}"
-    return replace(decoder, name=name, fast=fast, recover=recover, field=field, plain=decoder)
+    return replace(decoder, name=name, fast=fast, recover=recover, field=field, plain=decoder, many=None)
 
 
 def some_fields(decoder: LineDecoder, fields: frozenset[str]) -> LineDecoder:
@@ -317,10 +317,12 @@ def _qualified_name(function: Callable[[bytes], Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
+_JSON: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
 _DECODERS = {
     decoder.name: decoder
     for decoder in (
-        LineDecoder("json", msgspec.json.Decoder().decode, _loosely),
+        LineDecoder("json", _JSON.decode, _loosely, many=partial(decode_lines, _JSON)),
         LineDecoder("text", _text, None),
         LineDecoder("bytes", _line, None),
     )
@@ -330,7 +332,7 @@ _DECODERS = {
 def _of_several_lines(decode: str, form: str) -> LineDecoder:
     """Return the decoder of a name for records of CSV, which may be several lines."""
     if decode == "json":
-        return replace(_DECODERS["json"], form=form)
+        return replace(_DECODERS["json"], form=form, many=None)
     if decode == "bytes":
         return LineDecoder("bytes", _record, None, form=form)
     return LineDecoder("text", _RecordText(csv.dialect_of(form).encoding), None, form=form)

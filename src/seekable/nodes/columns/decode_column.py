@@ -348,7 +348,7 @@ def numpy_values(array: pa.Array) -> np.ndarray[Any, Any]:
         or types.is_floating(kind)
         or (types.is_temporal(kind) and not types.is_interval(kind))
     )
-    if plain and not array.null_count:
+    if (plain and not array.null_count) or types.is_string(kind) or types.is_large_string(kind):
         return np.asarray(array.to_numpy(zero_copy_only=False))
     values = [np.asarray(value) if isinstance(value, list) else value for value in python_values(array)]
     made = np.empty(len(values), dtype=object)

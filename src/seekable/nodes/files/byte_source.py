@@ -13,7 +13,7 @@ from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.files.columns_plan import ColumnsPlan
+from seekable.nodes.files.columns_plan import ColumnsPlan, RowsTogether
 from seekable.nodes.files.decoders import ColumnsDecoder
 from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import FileRanges, Origins, Plan, Reader, held, of_files
@@ -218,7 +218,9 @@ class _FilesReader(Reader):
     def _of_source(self, number: int, which: Int64s, positions: Int64s) -> Plan:
         """Return the plan for some positions of one source."""
         plan = self._plan(which, positions)
-        return ColumnsPlan(plan, *self.columns[number]) if number in self.columns else plan
+        if number not in self.columns:
+            return plan
+        return ColumnsPlan(plan, *self.columns[number], RowsTogether(plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,34 +276,44 @@ class _FilesPlan(Plan):
             return made
 
     def _views(self) -> list[memoryview]:
-        numbers, files = np.unique(self.files), self.reader.files
+        by_file, files = list(self._by_file()), self.reader.files
         # A view keeps its file open.
-        copies, use, now = numbers.size > _FILES_AT_ONCE, next_use(), monotonic_ns()
+        copies, use, now = len(by_file) > _FILES_AT_ONCE, next_use(), monotonic_ns()
         views: list[memoryview] = [memoryview(b"")] * len(self)
-        for file in numbers.tolist():
+        for file, at in by_file:
             mapped = files.mapped(file, use)
             if now >= mapped.next_look_ns:
                 mapped.check()
-            view, at = mapped.view, np.flatnonzero(self.files == file)
+            view = mapped.view
             spans = zip(self.starts[at].tolist(), self.ends[at].tolist(), strict=True)
-            if numbers.size == 1:
+            if len(by_file) == 1:
                 return [view[start:end] for start, end in spans]
             for place, (start, end) in zip(at.tolist(), spans, strict=True):
                 views[place] = memoryview(bytes(view[start:end])) if copies else view[start:end]
         return views
 
-    def by_decoder(self) -> list[tuple[ColumnsDecoder, list[int]]]:
+    def _by_file(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield each file, with the indices of its records in the plan."""
+        files = self.files
+        if files.size and (files == files[0]).all():
+            yield int(files[0]), np.arange(files.size)
+            return
+        order = np.argsort(files, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
+            if at.size:
+                yield int(files[at[0]]), at
+
+    def by_decoder(self) -> list[tuple[ColumnsDecoder, NDArray[np.intp]]]:
         """Return the decoders of records in columns, each with the indices of its records in the plan."""
         reader = self.reader
         decoder = reader.decoders[int(self.files[0])]
         assert isinstance(decoder, ColumnsDecoder)
         if not decoder.headed:
-            return [(decoder, list(range(len(self))))]
-        found: dict[bytes, list[int]] = {}
-        for file in np.unique(self.files).tolist():
-            at = np.flatnonzero(self.files == file).tolist()
-            found.setdefault(_head(reader.files, file), []).extend(at)
-        return [(decoder.for_head(head), at) for head, at in found.items()]
+            return [(decoder, np.arange(len(self)))]
+        found: dict[bytes, list[NDArray[np.intp]]] = {}
+        for file, at in self._by_file():
+            found.setdefault(_head(reader.files, file), []).append(at)
+        return [(decoder.for_head(head), np.sort(np.concatenate(at))) for head, at in found.items()]
 
     def last_of_files(self) -> NDArray[np.bool_]:
         """Return True for each record that is the last one of its file."""
