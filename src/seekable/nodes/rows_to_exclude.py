@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.node import NamedFiles, Node
 
-__all__ = ["Excludes", "excluded_rows", "rows_left_out"]
+__all__ = ["Excludes", "excluded_rows", "rows_left_out", "rows_of_several"]
 
 Excludes: TypeAlias = """(
     str | os.PathLike[str] | HoldsNode | Location | Mapping[str, Sequence[int] | NDArray[Any]]
@@ -87,15 +87,31 @@ def excluded_rows(node: Node, what: object) -> ExcludedRows:
         >>> excluded_rows(node_of(ds), [ds.locate(3), ("<builtins.str 1>", 5)]).rows.tolist()
         [3, 5]
     """
+    return rows_of_several((node,), what)
+
+
+def rows_of_several(
+    nodes: Sequence[Node], what: object, *, streams: Iterable[tuple[str, Sequence[Node]]] = ()
+) -> ExcludedRows:
+    """Return the rows of files that a user names to be left out of several datasets, as `excluded_rows` does.
+
+    Args:
+        nodes: the datasets.
+        what: as of `excluded_rows`.
+        streams: the names of streams that are mixed, each with the datasets that it reads.
+
+    Raises:
+        SeekableError: as of `excluded_rows`.
+    """
     if isinstance(what, ExcludedRows):
         return what
-    files = _Files(node)
+    files = _Files(nodes)
     if isinstance(what, HoldsNode):
         return files.rows(_places_of(node_of(what)))
     if isinstance(what, str | os.PathLike):
         return files.rows(_places_in_file(os.fspath(what)))
     if isinstance(what, Mapping):
-        return files.rows(_places_of_sources(node, what))
+        return files.rows(_places_of_sources(_named_sources(nodes, streams), what))
     if _is_place(what):
         what = [what]
     if not isinstance(what, Iterable) or isinstance(what, bytes):
@@ -103,7 +119,7 @@ def excluded_rows(node: Node, what: object) -> ExcludedRows:
         raise WrongType(message)
     named = list(what)
     if any(map(_is_key, named)):
-        return _of_keys(node, named)
+        return _of_keys(nodes, named)
     return files.rows(_in_arrays(_places(named)))
 
 
@@ -119,7 +135,7 @@ def rows_left_out(domain: Node, rows: Int64s) -> ExcludedRows:
         >>> rows_left_out(node_of(sk.from_sequence("abcdef", version=1)[2:]), np.array([3])).rows.tolist()
         [5]
     """
-    return _Files(domain).rows(_places_at(domain, rows))
+    return _Files((domain,)).rows(_places_at(domain, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +150,10 @@ class _Places:
 
 @final
 class _Files:
-    """The files of a dataset, looked up by path or name."""
+    """The files of datasets, looked up by path or name."""
 
-    def __init__(self, node: Node) -> None:
-        self._leaves = [(leaf, leaf.named_files()) for leaf in leaves_of(node)]
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._leaves = [(leaf, leaf.named_files()) for node in nodes for leaf in leaves_of(node)]
         self._by_name: dict[str, dict[ExcludedFile, int]] | None = None
 
     def rows(self, parts: Iterable[_Places]) -> ExcludedRows:
@@ -270,13 +286,24 @@ def _places_at(node: Node, positions: Int64s) -> Iterator[_Places]:
             yield _Places(list(origins.paths), origins.files.astype(np.int32), origins.rows)
 
 
-def _places_of_sources(node: Node, what: Mapping[Any, Any]) -> Iterator[_Places]:
-    """Yield the places of rows of named sources, which count as the source has them before a shuffle."""
-    sources: dict[str, list[Node]] = {}
-    for mix in nodes_of(node):
+def _named_sources(
+    nodes: Sequence[Node], streams: Iterable[tuple[str, Sequence[Node]]]
+) -> dict[str, list[Sequence[Node]]]:
+    """Return the sources of each name in all mixtures, and the datasets that each source reads."""
+    found: dict[str, list[Sequence[Node]]] = {}
+    for name, datasets in streams:
+        found.setdefault(name, []).append(datasets)
+    for mix in (each for node in nodes for each in nodes_of(node)):
         if isinstance(mix, Mix):
             for name, part in zip(mix.names or (), mix.parts, strict=False):
-                sources.setdefault(name, []).append(part)
+                found.setdefault(name, []).append((part,))
+    return found
+
+
+def _places_of_sources(
+    sources: Mapping[str, list[Sequence[Node]]], what: Mapping[Any, Any]
+) -> Iterator[_Places]:
+    """Yield the places of rows of named sources, which count as the source has them before a shuffle."""
     for name, rows in what.items():
         if len(sources.get(name, ())) != 1:
             many = f"names {len(sources[name])} of them" if name in sources else "names none of them"
@@ -296,18 +323,19 @@ def _places_of_sources(node: Node, what: Mapping[Any, Any]) -> Iterator[_Places]
         yield from _places_at(below, np.unique(checked_rows(rows, size)))
 
 
-def _steady_part(node: Node) -> Node | None:
+def _steady_part(datasets: Sequence[Node]) -> Node | None:
     """Return the first node from the top with rows that stay the same; None if there is not one."""
-    while not node.steady:
-        if len(node.children) != 1:
-            return None
-        (node,) = node.children
-    return node
+    while len(datasets) == 1:
+        if datasets[0].steady:
+            return datasets[0]
+        datasets = datasets[0].children
+    return None
 
 
-def _of_keys(node: Node, named: list[Any]) -> ExcludedRows:
+def _of_keys(nodes: Sequence[Node], named: list[Any]) -> ExcludedRows:
     """Return the rows whose records have some keys: all of those with a key."""
-    keyed = [(leaf, leaf.keys) for leaf in leaves_of(node) if leaf.keys is not None]
+    leaves = (leaf for node in nodes for leaf in leaves_of(node))
+    keyed = [(leaf, leaf.keys) for leaf in leaves if leaf.keys is not None]
     if not keyed:
         message = (
             f"the records to leave out are named by keys, such as {named[0]!r}, and no source of this "

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable.nodes import rows_to_exclude
-from seekable.nodes.concat import Concat
 from seekable.nodes.without import excluded
 from seekable.state.journal import exclusions
 from seekable.stream.from_dataset import FromDataset, stages_of
+from seekable.stream.mix import MixBounded, MixItems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,10 +43,16 @@ def excluded_rows_of(stream: Stream, what: Excludes) -> ExcludedRows:
         DataNotFound: no dataset of the stream has a file of a name, or there is no file of rows.
         OutOfRange: a file has no row of a number.
         KeyNotFound: no record has a key.
-        InvalidArgument: a name stands for several files, or the datasets have no keys or no named sources.
+        InvalidArgument: a name stands for several files, or the datasets have no keys, or nothing that is
+            mixed has names.
     """
-    datasets = tuple(source.dataset for _, source in _sources(stream.stage))
-    return rows_to_exclude.excluded_rows(datasets[0] if len(datasets) == 1 else Concat(datasets), what)
+    streams = [
+        (name, _datasets(part))
+        for mix in stages_of(stream.stage)
+        if isinstance(mix, MixItems | MixBounded)
+        for name, part in zip(mix.names or (), mix.inputs, strict=False)
+    ]
+    return rows_to_exclude.rows_of_several(_datasets(stream.stage), what, streams=streams)
 
 
 def leaves_out(stream: Stream, rows: ExcludedRows, before: Iterable[ExcludedRows]) -> bool:
@@ -100,6 +106,10 @@ class LaneExclusions:
 def _sources(stage: Stage) -> list[tuple[int, FromDataset]]:
     """Return the sources of a stream that read datasets, each with its place in a lane's states."""
     return [(place, each) for place, each in enumerate(stages_of(stage)) if isinstance(each, FromDataset)]
+
+
+def _datasets(stage: Stage) -> list[Node]:
+    return [source.dataset for _, source in _sources(stage)]
 
 
 def _without(dataset: Node, lists: Iterable[ExcludedRows]) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,3 +143,23 @@ def test_other_pipelines_go_on_without_them() -> None:
     other.load_state_dict(loader.state_dict(), resume="rows")
     rest = itertools.chain.from_iterable(items_of(other, COUNT))
     assert not {*GONE[4]} & {*rest}
+
+
+def test_rows_of_named_streams_count_as_their_datasets_have_them() -> None:
+    low, high, far = (sk.from_sequence(range(first, first + 40), version=first) for first in (0, 100, 1000))
+    mixed = sk.mix({"x": high.shuffle(seed=3), "y": far}, weights=[1, 1], seed=1, stop="never")
+    parts = {"low": low.stream(lanes=LANES).filter(lambda row: row % 7), "mixed": mixed.stream(lanes=LANES)}
+    loader = make(sk.mix(parts, weights=[1, 2], seed=5))
+    loader.exclude({"low": [2, 3], "x": [0, -1], "y": [5]})
+    gone = {2, 3, 100, 139, 1005}
+    rows = {row for batch in items_of(loader, 40) for row in batch}
+    kept = {*range(40), *range(100, 140), *range(1000, 1040)} - {row for row in range(40) if row % 7 == 0}
+    assert rows == kept - gone
+    names = re.escape("['low', 'mixed', 'x', 'y'] (got 'z'")
+    for what, error, message in (
+        ({"z": [1]}, sk.errors.InvalidArgument, names),
+        ({"mixed": [1]}, sk.errors.InvalidArgument, "several datasets are put together"),
+        ({"low": [40]}, sk.errors.OutOfRange, "row 40"),
+    ):
+        with pytest.raises(error, match=message):
+            loader.exclude(what)
