@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +89,28 @@ def test_readers_do_not_wait_for_the_disk_and_others_wait_for_what_is_written(
     assert len(list(tmp_path.rglob("*.ext"))) == 1
     assert sum(stop - start for _, start, stop in store.reads) == len(A), "a unit came twice"
     other.close()
+
+
+def test_of_what_is_written_a_reader_holds_the_map_and_not_the_answer(tmp_path: Path) -> None:
+    answers: list[weakref.ref[Any]] = []
+
+    class WatchedStore(FakeStore):
+        async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Any:
+            answer = np.frombuffer(await super().read(key, start, stop, pin=pin), np.uint8).copy()
+            answers.append(weakref.ref(answer))
+            return answer
+
+    for most_bytes, lives in ((None, False), (2 * UNIT_BYTES, True)):
+        store = WatchedStore({"a": A})
+        ref = store.ref("a")
+        fetcher = fetcher_over(store, tmp_path / str(lives), most_bytes=most_bytes)
+        held = fetcher.need(Wants.of(ref, 0, len(A)))
+        fetcher.close()  # All is written that there is room for.
+        gc.collect()
+        assert [answer() is not None for answer in answers] == [lives]
+        assert fetcher.memory.view(ref.key, 0, len(A)) == A
+        assert held.held_bytes == len(A)
+        answers.clear()
 
 
 def test_without_room_the_records_alone_are_fetched(store: FakeStore, tmp_path: Path) -> None:

@@ -375,6 +375,10 @@ class HeldBlock:
         self._low = first
         self._source = source
 
+    def move_to(self, other: HeldBlock) -> None:
+        """Have the same bytes from where another block has them: its own memory is freed."""
+        self.data, self._source = other.data, other._source
+
     @property
     def is_open(self) -> bool:
         """True if a reader has taken bytes from it: the rest is no longer ahead of the reader."""

@@ -257,7 +257,7 @@ class Fetcher:
     @property
     def has_disk(self) -> bool:
         """True if something of what readers have wanted is kept on disk."""
-        return bool(self._rooms.disks)
+        return self._rooms.are_there
 
     def evicting(self, choices: Iterable[CacheChoice | None]) -> dict[CacheChoice | None, DiskCache]:
         """Return those of some caches on disk that do not keep all that readers have wanted."""

@@ -194,6 +194,8 @@ class UnitWriter:
                 disk.save_units(ref.key, units.start, block.data, etag=ref.pin.etag)
                 kept, missing = kept_units(disk, self._memory, ref, units)
                 blocks += [*kept, block] if missing else kept
+                if len(kept) == 1 and not missing:
+                    block.move_to(kept[0])  # Readers who hold it keep no memory beside that of the map.
         self._done_bytes += sum(len(block.data) for block in fetched)
         return blocks
 
@@ -218,6 +220,8 @@ class Rooms:
         """
         self.disk = disk
         self._wanted: dict[CacheChoice | None, _Objects] = {}
+        self._bytes: dict[CacheChoice | None, int] = {}
+        """The most bytes of each cache, as they were when something of it was wanted last."""
 
     @property
     def disks(self) -> list[DiskCache]:
@@ -227,7 +231,12 @@ class Rooms:
     @property
     def least_bytes(self) -> int | None:
         """The most bytes that the smallest cache of what was wanted keeps, None if there is no cache."""
-        return min((_most_bytes(disk) for disk in self.disks), default=None)
+        return min(filter(None, list(self._bytes.values())), default=None)
+
+    @property
+    def are_there(self) -> bool:
+        """True if something of what was wanted is kept on disk."""
+        return any(list(self._bytes.values()))
 
     def wanted(self, objects: Sequence[ObjectRef]) -> list[CacheRoom]:
         """Note that readers want something of some objects, and return the room of each."""
@@ -236,7 +245,7 @@ class Rooms:
         found: dict[CacheChoice | None, CacheRoom] = {}
         for choice in distinct:
             some = objects if len(distinct) == 1 else [ref for ref in objects if ref.cache == choice]
-            room = _most_bytes(self.disk(choice))
+            room = self._bytes[choice] = _most_bytes(self.disk(choice))
             found[choice] = CacheRoom(
                 self._wanted.setdefault(choice, _Objects()).added(some, most=room), room
             )
