@@ -56,10 +56,11 @@ FIRST_ROWS = 1 << 15
 _RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The ranges, or the bytes, after whose reading the ranges ahead are given anew, so that more are reached."""
 
-_TOGETHER_AHEAD = 8 << 20
-"""The bytes of new ranges that are given together, so that requests are large; fewer if few are left."""
+_TOGETHER_AHEAD, _TOGETHER_SHARE = 8 << 20, 8
+"""The bytes of new ranges that are given together, so that requests are large: so many, or one part in so many
+of those that are left, whatever is more; fewer if few are left."""
 
-_NEAR_BYTES, _TOGETHER_BYTES = 16 << 10, 256 << 10
+_NEAR_BYTES, _TOGETHER_BYTES = 64 << 10, 256 << 10
 """Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
 that begin in different pieces of so many bytes of an object, which are needed at different times."""
 
@@ -169,7 +170,8 @@ class ObjectPlansAhead(Generic[Item, Planned]):
     def _is_due(self) -> bool:
         """True if ranges are to be given to the look-ahead: enough new ones, or many were read."""
         new_bytes = self._wanted_bytes - self._left_bytes
-        is_more = 0 < new_bytes >= min(_TOGETHER_AHEAD, self._left_bytes)
+        together = max(_TOGETHER_AHEAD, self._left_bytes // _TOGETHER_SHARE)
+        is_more = 0 < new_bytes >= min(together, self._left_bytes)
         return is_more or self._read_bytes >= _BYTES_BETWEEN or self._read_ranges >= _RANGES_BETWEEN
 
     def _drop_read(self) -> None:

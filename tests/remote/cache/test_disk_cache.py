@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gc
+import itertools
 import os
 import random
 import shutil
@@ -447,6 +449,29 @@ def test_units_that_this_process_wrote_are_read_without_a_check_of_their_digests
     assert not checked
     assert units_of(DiskCache(cache.folder), 1) == everything(1)
     assert sum(checked) == SIZE
+
+
+def test_objects_may_be_opened_while_others_are_compared(cache: DiskCache) -> None:
+    for number in range(64):
+        cache.save(key_of(number, 8), 0, b"good day")
+    objects, numbers = cache._open_objects, itertools.count(64)
+    comparing, opened = threading.current_thread(), []
+
+    # A collection of garbage runs code of Python while a list is made: then another thread may open objects.
+    def collected(_phase: str, _info: object) -> None:
+        if threading.current_thread() is comparing and not objects._mutex.locked():
+            opened.append(next(numbers))
+            objects._objects[f"{opened[-1]}"] = objects.open(key_of(0, 8))  # type: ignore[assignment]
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(1)
+    try:
+        cache.note_reads(1 << 30, {})
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(collected)
+    assert opened
 
 
 def test_a_forked_child_reads_and_claims_and_leaves_the_parents_claims(cache: DiskCache) -> None:

@@ -492,9 +492,14 @@ class OpenObjects:
 
     def compare_all(self) -> None:
         """Drop all open objects, and maps of extents, whose files on disk are others by now."""
-        for ref_key, kept in list(self._objects.items()):
+        for ref_key, kept in self._open_now():
             if not self.compare(ref_key):
                 kept.drop_old_extents()
+
+    def _open_now(self) -> list[tuple[str, KeptObject]]:
+        # While a list is made, other threads may run and open objects.
+        with self._mutex:
+            return list(self._objects.items())
 
     def _found(self, ref_key: str, units: range) -> tuple[list[Extent | None], int]:
         kept = self.open(ref_key)
@@ -515,7 +520,7 @@ class OpenObjects:
         self._resident += read_bytes
         if self._resident > _RESIDENT_BYTES:
             self._resident = 0
-            for kept in list(self._objects.values()):
+            for _, kept in self._open_now():
                 for view in kept.views:
                     drop_pages(view)
         self._reads += 1
