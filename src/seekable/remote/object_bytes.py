@@ -57,8 +57,8 @@ _RANGES_BETWEEN, _BYTES_BETWEEN = 1 << 14, 32 << 20
 """The ranges, or the bytes, after whose reading the ranges ahead are given anew, so that more are reached."""
 
 _TOGETHER_AHEAD, _TOGETHER_SHARE = 8 << 20, 8
-"""The bytes of new ranges that are given together, so that requests are large: so many, or one part in so many
-of those that are left, whatever is more; fewer if few are left."""
+"""The bytes of new ranges that are given together, so that requests are large: so many, or one part in so
+many of those that are left, whatever is more; fewer if few are left."""
 
 _NEAR_BYTES, _TOGETHER_BYTES = 64 << 10, 256 << 10
 """Ranges with at most so many bytes between them count as one, so that there are fewer of them; but not those
