@@ -282,10 +282,13 @@ def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tupl
     return [pairs[end : (end := end + size)] for size in sizes]
 
 
-def _checked_pairs(frames: list[Any]) -> list[tuple[Any, Any]]:
-    """Return the pairs of all frames as tuples."""
+def _checked_pairs(frames: list[Any]) -> list[Any]:
+    """Return the pairs of all frames, each with two items."""
     items = chain.from_iterable(checked_items("each frame of value", frame) for frame in frames)
-    pairs = [tuple(checked_items("each pair of a frame", pair)) for pair in items]
+    pairs = [
+        pair if isinstance(pair, list | tuple) else checked_items("each pair of a frame", pair)
+        for pair in items
+    ]
     if bad := [pair for pair in pairs if len(pair) != _PAIR]:
         raise InvalidArgument(f"value must hold pairs (got {bad[0]!r})")
     return pairs
