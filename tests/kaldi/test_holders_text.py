@@ -211,6 +211,8 @@ def test_seven_digits_by_default_and_more_on_request() -> None:
         ("matrix", [[1e39]], InvalidArgument),
         ("sparse-vector", [1.0], WrongType),
         ("posterior", [[(1, "x")]], WrongType),
+        ("posterior", [[(1, 10**400)]], InvalidArgument),
+        ("double", 10**400, InvalidArgument),
         ("sp-matrix", [[1.0, 2.0], [3.0, 4.0]], InvalidArgument),
         ("tp-matrix", [[1.0, 2.0], [3.0, 4.0]], InvalidArgument),
         ("packed-matrix", [1.0, 2.0], InvalidArgument),

@@ -306,7 +306,10 @@ class BasicType:
                 not isinstance(value, SupportsFloat) or isinstance(value, str | type)
             ):
                 raise WrongType(f"{name} must be a number (got {value!r} of type {type(value).__name__})")
-            number = float(value)
+            try:
+                number = float(value)
+            except OverflowError:
+                raise InvalidArgument(f"{name} must fit into a {self.name} (got a larger number)") from None
             if not (self.least < number < self.most) and math.isfinite(number):
                 raise InvalidArgument(f"{name} must fit into a {self.name} (got {value!r})")
             return float(self.dtype.type(number))
