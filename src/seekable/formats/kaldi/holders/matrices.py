@@ -310,7 +310,8 @@ class CompressedMatrixHolder:
 
     def read(self, cursor: Cursor) -> NDArray[np.float32]:
         """Return the next matrix, decoded."""
-        return _PLAIN.read(cursor)
+        values = compressed_matrix.read_with_header(cursor, cursor.ahead(compressed_matrix.HEAD_BYTES))
+        return _PLAIN.read(cursor) if values is None else values
 
     def read_range(self, cursor: Cursor, part: Range) -> NDArray[np.float32]:
         """Return some rows and columns of the next matrix."""

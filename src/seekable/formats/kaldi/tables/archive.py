@@ -78,19 +78,6 @@ class Archive:
         cursor.key = key
         return key
 
-    def next_entry(self, holder: Holder) -> tuple[str, Any] | None:
-        """Return the next key and its object, None at the end; errors as in `next_key` and `read`."""
-        cursor = self.cursor
-        found = cursor.match(KEY_AFTER_SPACES) if self.can_seek else None
-        if found is None:
-            key = self.next_key()
-            if key is None:
-                return None
-        else:
-            key = found[1].decode("utf-8", "surrogateescape")
-            cursor.key = key
-        return key, self.read(holder)
-
     def seek(self, position: int) -> None:
         """Move to a byte of an archive that can seek."""
         assert isinstance(self.cursor, BufferedCursor)

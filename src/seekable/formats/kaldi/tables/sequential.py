@@ -86,7 +86,8 @@ class _ArchiveEntries:
             self._run = zip(run.keys, run.values, strict=True)
             if (entry := next(self._run, None)) is not None:
                 return entry
-        return self._archive.next_entry(self._holder)
+        key = self._archive.next_key()
+        return None if key is None else (key, self._archive.read(self._holder))
 
     def value(self) -> Any:
         """Return the object, which was read before; None if it was freed."""
