@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import weakref
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from seekable.errors import InvalidArgument, PipeFailed
 from seekable.formats.kaldi.files.pipes import RunningCommand
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
 
 _READ_BYTES: Final = 64 << 10
 _BUFFER_BYTES: Final = 64 << 10
+
+
+@final
+class Process:
+    """The present process. To ask the system for it takes a fifth of the time of writing a number."""
+
+    id: ClassVar[int] = os.getpid()
+    """Its number."""
+
+    @classmethod
+    def begin(cls) -> None:
+        """Note the number of a forked process."""
+        cls.id = os.getpid()
+
+
+os.register_at_fork(after_in_child=Process.begin)
 
 
 @final

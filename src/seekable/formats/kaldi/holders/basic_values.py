@@ -146,8 +146,11 @@ class NumberHolder(_SingleValueHolder):
 
     def packed(self, value: Any) -> bytes:
         """Return the binary form of a number."""
-        start, form = _WHOLE[self.basic.name]
-        return form.pack(start, self.basic.checked("value", value))
+        basic = self.basic
+        start, form = _WHOLE[basic.name]
+        if type(value) is int and not basic.is_float and basic.least <= value <= basic.most:
+            return form.pack(start, value)
+        return form.pack(start, basic.checked("value", value))
 
 
 @dataclass(frozen=True, slots=True)

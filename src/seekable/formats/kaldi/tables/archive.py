@@ -12,6 +12,7 @@ from seekable.formats.kaldi.basic_types import TOKEN, TOKEN_AND_SPACE, decoded
 from seekable.formats.kaldi.cursor import END_OF_FILE, BufferedCursor, FileCursor
 from seekable.formats.kaldi.files.open_named import open_rx
 from seekable.formats.kaldi.files.store_files import StoredRawFile
+from seekable.formats.kaldi.files.streams import Process
 
 if TYPE_CHECKING:
     from seekable.formats.kaldi.files.pipes import Pipes
@@ -45,7 +46,7 @@ class Archive:
             InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
         """
         self._file = open_rx(rxfilename, header=False, pipes=pipes)
-        self._process_id = os.getpid()
+        self._process_id = Process.id
         self.can_seek = isinstance(self._file.raw, io.FileIO | StoredRawFile)
         """True for a regular file that is not compressed."""
         # What a reader of standard input does not use is left for the next one.
@@ -137,7 +138,7 @@ class Archive:
             raise cause_of(error, self._file) from None
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process_id:
+        if Process.id != self._process_id:
             raise ForkUnsafe(
                 f"{self.name!r} is a stream that process {self._process_id} opened, and a forked process "
                 f"cannot share it: open the table after the fork"
@@ -145,7 +146,7 @@ class Archive:
 
     def close(self) -> None:
         """Close the file. The exit code of a command that was not read to its end is ignored."""
-        if self.can_seek or os.getpid() == self._process_id:
+        if self.can_seek or Process.id == self._process_id:
             self._file.abandon()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
@@ -12,6 +11,7 @@ from seekable.formats.kaldi.files.open_named import open_rx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import UNREADABLE, PermissiveWarnings, parse_rspecifier
 from seekable.formats.kaldi.files.store_files import mounted_table
+from seekable.formats.kaldi.files.streams import Process
 from seekable.formats.kaldi.holders.registry import SupportsRuns, find_holder
 from seekable.formats.kaldi.script_lines import entries_of
 from seekable.formats.kaldi.tables.archive import Archive
@@ -189,7 +189,7 @@ class _ReadAhead:
     def __init__(self, entries: _Entries) -> None:
         """Take the entries, and start to read the first one."""
         self._entries = entries
-        self._process_id = os.getpid()
+        self._process_id = Process.id
         self._wanted = threading.Semaphore(1)
         self._is_read = threading.Semaphore(0)
         self._is_closed = False
@@ -229,7 +229,7 @@ class _ReadAhead:
             ForkUnsafe: this process was forked from the one that has the thread.
             CorruptTable, PipeFailed, OSError: the table cannot be read on.
         """
-        if os.getpid() != self._process_id:
+        if Process.id != self._process_id:
             raise ForkUnsafe(
                 f"option bg reads in a thread of process {self._process_id}, which a forked process does not "
                 f"have: open the table after the fork"
@@ -262,7 +262,7 @@ class _ReadAhead:
         """Wait until the thread has ended, and close all files."""
         self._is_closed = True
         self._wanted.release()
-        if os.getpid() == self._process_id:
+        if Process.id == self._process_id:
             self._thread.join()
         self._entries.close()
 

@@ -11,6 +11,7 @@ from seekable.formats.kaldi.basic_types import checked_token, decoded
 from seekable.formats.kaldi.files.open_named import open_to_append, open_wx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import check_wxfilename, parse_wspecifier
+from seekable.formats.kaldi.files.streams import Process
 from seekable.formats.kaldi.holders.registry import SupportsRuns, find_holder
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.formats.kaldi.tables.repair import OffsetLines, find_end, map_archive, offset_line
@@ -455,7 +456,7 @@ class Writer:
                 or its script is torn.
             InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_wx`.
         """
-        self._process_id = os.getpid()
+        self._process_id = Process.id
         self._target: _ArchiveTarget | _FilesTarget | None = None
         self._failure: BaseException | None = None
         self._failed_key = ""
@@ -495,7 +496,7 @@ class Writer:
             OSError: the disk is full.
         """
         target = self._target
-        if target is None or self._failure is not None or os.getpid() != self._process_id:
+        if target is None or self._failure is not None or Process.id != self._process_id:
             raise self._unusable() from self._failure
         try:
             target.write(checked_token("key", key), value)
@@ -521,7 +522,7 @@ class Writer:
             PipeFailed: the command does not read any more.
             OSError: the disk is full.
         """
-        if self._target is None or os.getpid() != self._process_id:
+        if self._target is None or Process.id != self._process_id:
             raise self._unusable()
         try:
             self._target.flush()
@@ -537,7 +538,7 @@ class Writer:
             CorruptTable: an earlier write failed; atomic files do not appear then.
             OSError: the disk is full.
         """
-        if self._target is not None and os.getpid() != self._process_id:
+        if self._target is not None and Process.id != self._process_id:
             raise self._unusable()
         target, self._target = self._target, None
         if target is None:
@@ -552,10 +553,10 @@ class Writer:
         """Return the error of a writer that is closed, or is of another process, or has failed."""
         if self._target is None:
             return InvalidArgument(f"{self.wspecifier!r}: the writer is closed, and nothing more is written")
-        if os.getpid() != self._process_id:
+        if Process.id != self._process_id:
             return ForkUnsafe(
                 f"{self.wspecifier!r} was opened in the process {self._process_id} and used in a child of it "
-                f"({os.getpid()}), where its buffer would be written twice: open a table of its own there"
+                f"({Process.id}), where its buffer would be written twice: open a table of its own there"
             )
         return self._torn()
 
@@ -579,13 +580,13 @@ class Writer:
             self.close()
             return
         target, self._target = self._target, None
-        if target is not None and os.getpid() == self._process_id:
+        if target is not None and Process.id == self._process_id:
             target.abandon()
 
     def __del__(self) -> None:
         """Close the files as after an error, except in a child process."""
         target = getattr(self, "_target", None)
-        if target is not None and os.getpid() == self._process_id:
+        if target is not None and Process.id == self._process_id:
             with contextlib.suppress(Exception):
                 target.abandon()
 
