@@ -54,7 +54,7 @@ def test_what_was_never_seen_is_at_most_3_in_n() -> None:
         (1, 3, True, "33 %"),
         (998, 1000, False, "99.8 % (99.3 to 99.95)"),
         (2, 1000, False, "0.2 % (0.05 to 0.7)"),
-        (0, 1000, False, "at most 0.3 %"),
+        (0, 1000, False, "0 % (at most 0.3)"),
         (1, 1_000_000_000, True, "0.0000001 %"),
     ],
 )

@@ -97,6 +97,8 @@ def test_a_named_file_is_shown_if_it_lies_below_the_folder(pages: TestClient) ->
     inside, outside = (pages.get(f"/d/sounds/row/{row}").text for row in (0, 1))
     assert "media/d/sounds/0?at=audio_filepath" in inside
     assert "media/d/sounds/1?at=audio_filepath" not in outside
+    # The path of audio whose bytes stand beside it is not looked for.
+    assert ("not shown" in inside, outside.count("not shown")) == (False, 1)
     assert "lies outside of" in outside
 
 

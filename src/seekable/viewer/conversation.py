@@ -32,6 +32,9 @@ _OF_ALPACA = ("instruction", "input", "output", "system", "history")
 _WEIGHTS = ("weight", "train", "trainable", "loss")
 """The fields of a turn that say whether it counts in the loss."""
 
+_NAMES = ("name", "tool_call_id")
+"""The fields of a turn that say more of who speaks."""
+
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>(.*?)</think(?:ing)?>\s*", re.DOTALL)
 _MOST_CHARACTERS = 8000
 """The characters of one turn that are shown."""
@@ -136,11 +139,13 @@ class _Page:
         parts += [self._call(call, place) for call in turn.calls[:_MOST_CALLS]]
         parts += [_more(len(turn.calls) - _MOST_CALLS, "calls")] if len(turn.calls) > _MOST_CALLS else []
         weights = {key: turn.others[key] for key in _WEIGHTS if key in turn.others}
-        others = {key: value for key, value in turn.others.items() if key not in weights}
+        names = {key: each for key in _NAMES if isinstance(each := turn.others.get(key), str)}
+        others = {key: value for key, value in turn.others.items() if key not in {**weights, **names}}
         if others:
             parts.append(self._tree.html(others, place, 1))
         is_out = any(not value for value in weights.values())
-        notes = [f"{key} {json.dumps(value, default=str)[:_NAME_LETTERS]}" for key, value in weights.items()]
+        notes = [f"{key} {value[:_NAME_LETTERS]}" for key, value in names.items()]
+        notes += [f"{key} {json.dumps(value, default=str)[:_NAME_LETTERS]}" for key, value in weights.items()]
         if is_out:
             notes.append("not in the loss")
         note = Markup('<span class="note">{}</span>').format(text_html(", ".join(notes))) if notes else ""

@@ -55,6 +55,9 @@ _MEDIA_NAME = re.compile(
 )
 """A text that may name a file to show; what the file is depends on its first bytes."""
 
+_WITH_PATH = frozenset({"bytes", "path"})
+"""The keys of media of Hugging Face: the path says where the bytes were once."""
+
 _MOST_FILES = 50
 """The most files that are opened for one page."""
 
@@ -142,6 +145,8 @@ class RecordTree:
         self._links, self._limits, self._marks = links, limits, marks or {}
         self._left = limits.nodes
         self._files_left = _MOST_FILES
+        self._named = ""
+        """The place of a path whose bytes stand beside it."""
 
     @property
     def has_room(self) -> bool:
@@ -160,6 +165,8 @@ class RecordTree:
             return self._audio(*audio, at)
         if isinstance(value, Mapping):
             pairs = ((str(key), child_place(at, str(key)), each) for key, each in value.items())
+            if value.keys() == _WITH_PATH and value["bytes"] is not None:
+                self._named = child_place(at, "path")
             return self._children(len(value), pairs, "{}", depth)
         if isinstance(value, list | tuple):
             keys = _keys_of_turns(value)
@@ -267,7 +274,7 @@ class RecordTree:
     def _file(self, name: str, at: str) -> Markup:
         """Return the file that a text names, if it looks like the name of one; or why it is not shown."""
         roots = self._links.files
-        if roots is None or self._files_left <= 0:
+        if roots is None or self._files_left <= 0 or at == self._named:
             return Markup("")
         try:
             kind = file_kind(roots, name)

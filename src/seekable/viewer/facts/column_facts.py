@@ -198,6 +198,7 @@ def _range(facts: KeyFacts, lengths: Sequence[int]) -> str:
         # Those of texts and of lists are not of one unit.
         one = len([name for name, _ in facts.types if name != "null"]) == 1
         unit = f" {facts.lengths.unit}" if one else " long"
+        unit = unit.removesuffix("s") if one and most == 1 else unit
     else:
         return ""
     ends = [shown_number(least), shown_number(most)]

@@ -290,7 +290,7 @@ def is_function(target: str) -> bool:
     """
     module, colon, name = target.partition(":")
     parts = [*module.split("."), *name.split(".")]
-    if not colon or exists(target) or not all(part.isidentifier() for part in parts):
+    if not colon or not all(part.isidentifier() for part in parts) or exists(target):
         return False
     _find_modules_here()
     return not exists(name) or importlib.util.find_spec(parts[0]) is not None

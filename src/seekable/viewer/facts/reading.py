@@ -267,9 +267,9 @@ class Share:
         >>> share_of(600, 1000).in_words()
         '60 % (57 to 63)'
         >>> share_of(0, 1000).in_words()
-        'at most 0.3 %'
+        '0 % (at most 0.3)'
         >>> share_of(1000, 1000).in_words()
-        'at least 99.7 %'
+        '100 % (at least 99.7)'
         >>> share_of(1, 4, exact=True).in_words()
         '25 %'
     """
@@ -297,15 +297,15 @@ class Share:
         return self.low == self.high
 
     def in_words(self) -> str:
-        """Return the share in percent with its bounds: "at most" if never seen, "at least" if always."""
+        """Return the share in percent with its bounds: one of them if it was seen never, or always."""
         if not self.of:
             return "no rows"
         if self.exact:
             return f"{_percent(self.share)} %"
         if not self.count:
-            return f"at most {_percent(self.high)} %"
+            return f"0 % (at most {_percent(self.high)})"
         if self.count == self.of:
-            return f"at least {_percent(self.low)} %"
+            return f"100 % (at least {_percent(self.low)})"
         return f"{_percent(self.share)} % ({_percent(self.low)} to {_percent(self.high)})"
 
     def document(self) -> dict[str, Any]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from seekable.nodes.node import Node
     from seekable.state.journal import Entry, Journal
 
+_TOLD_APART = frozenset({"fingerprint", "check", "seekable", "journal"})
+"""The fields of a state that no line of differences is about."""
+
 _MOST_COUNTED = 10**7
 """The positions of an epoch that are followed to their sources one by one: about a second."""
 
@@ -45,10 +48,20 @@ def place_differences(was: Saved, now: Saved) -> list[str]:
         return []
     before, after = (state.document() for state in (was.state, now.state))
     names = [*before, *(name for name in after if name not in before)]
-    return [
+    lines = [
         f"{name} was {before.get(name)}, is {after.get(name)}" if name != "lanes" else "the lanes differ"
         for name in names
-        if name not in {"fingerprint", "check"} and before.get(name) != after.get(name)
+        if name not in _TOLD_APART and before.get(name) != after.get(name)
+    ]
+    return lines + journal_differences(was.state.journal, now.state.journal)
+
+
+def journal_differences(old: Journal, new: Journal) -> list[str]:
+    """Return a line for each entry of a journal that the other one lacks."""
+    return [
+        f"only in the {name} run, from step {each['at']:,}: {each['text']}"
+        for name, one, other in (("old", old, new), ("new", new, old))
+        for each in journal_facts(tuple(entry for entry in one if entry not in other))
     ]
 
 

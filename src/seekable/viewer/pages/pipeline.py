@@ -28,6 +28,7 @@ from seekable.viewer.facts.saved_state import (
     by_source,
     consumed_between,
     generation_document,
+    journal_differences,
     journal_facts,
     pipeline_differences,
     place_differences,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.loader.step_plan import StepPlan
     from seekable.nodes.node import Node
-    from seekable.state.journal import Journal
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
@@ -283,7 +283,7 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
     before, after = node_of(old.dataset), node_of(new.dataset)
     same = before.fingerprint == after.fingerprint
     lines = [] if same else difference(before.describe(None), after.describe(None), most=None).splitlines()
-    lines += _journal_differences(old.journal, new.journal)
+    lines += journal_differences(old.journal, new.journal)
     same = not lines
     first, looked_at = (None, 0) if same else first_difference(made_by(old), made_by(new))
     planned = old.plan(step=step), new.plan(step=step)
@@ -298,15 +298,6 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
         old=_side(old, planned[0]),
         new=_side(new, planned[1]),
     )
-
-
-def _journal_differences(old: Journal, new: Journal) -> list[str]:
-    """Return a line for each entry of a journal that the other one lacks."""
-    return [
-        f"only in the {name} run, from step {each['at']:,}: {each['text']}"
-        for name, one, other in (("old", old, new), ("new", new, old))
-        for each in journal_facts(tuple(entry for entry in one if entry not in other))
-    ]
 
 
 def first_difference(old: Node, new: Node, *, most: int = LOOKED_AT) -> tuple[int | None, int]:

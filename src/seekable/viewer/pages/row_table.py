@@ -211,7 +211,7 @@ def _column(
         shown = facts.labels[:_MOST_LABELS]
         most = max(each.share.count for each in shown)
         left = len(facts.labels) - len(shown)
-        caption = f"and {left} more values" if left else ""
+        caption = f"and {left} more" if left else ""
         bars = tuple(_of_label(subject, each, most) for each in shown)
         return replace(column, bars=bars, labels=True, caption=caption)
     of = subject_text(path, of_length=True) if facts.lengths else subject
