@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.errors import InvalidArgument
 from seekable.viewer.facts import filtered_rows as room
-from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_small
+from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_quick, is_small
 from seekable.viewer.facts.row_conditions import RowCondition, conditions_of, order_of, subject_text
 
 if TYPE_CHECKING:
@@ -191,6 +191,12 @@ def test_memory_is_bounded_and_results_come_while_the_work_goes_on(
 def test_small_data_is_that_of_eight_megabytes(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n" * 5)
     assert is_small(sk.open(tmp_path)._node)
+    assert is_quick(sk.open(tmp_path)._node)
+    for columns, quick in ((10, True), (51, False)):
+        pq.write_table(pa.table({str(n): np.zeros(2_000) for n in range(columns)}), tmp_path / "w.parquet")
+        wide = sk.open(tmp_path / "w.parquet")._node
+        assert (is_small(wide), is_quick(wide)) == (True, quick)
+    (tmp_path / "w.parquet").unlink()
     assert is_small(sk.from_sequence(range(10_000))._node)
     assert not is_small(sk.from_sequence(range(10_001))._node)
     (tmp_path / "a.jsonl").write_text(json.dumps("x" * 9_000_000) + "\n")

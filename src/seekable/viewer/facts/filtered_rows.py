@@ -5,12 +5,13 @@ Memory is bounded: the first 100,000 rows of the order are kept, and all are cou
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import CorruptRecord
+from seekable.errors import CorruptRecord, SeekableError
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.conditions import checked_where
 from seekable.nodes.graph import HOLE, known_size
@@ -30,6 +31,7 @@ MOST_KEPT = 100_000
 
 _SMALL_BYTES = 8_000_000
 _SMALL_ROWS = 100_000
+_QUICK_VALUES = 100_000
 _SMALL_MADE = 10_000
 """Rows that are made and not read from files, such as those of a list, may each take long."""
 
@@ -79,7 +81,7 @@ class FilteredRows:
 
 
 def is_small(node: Node) -> bool:
-    """Return True if all records can be read while a page is made: those of files of 8 MB together."""
+    """Return True if figures are of all records at once: those of files of 8 MB together."""
     size = node.size
     if size is None:
         return False
@@ -87,6 +89,20 @@ def is_small(node: Node) -> bool:
     if not files:
         return size <= _SMALL_MADE
     return size <= _SMALL_ROWS and sum(int(each.data_sizes.sum()) for each in files) <= _SMALL_BYTES
+
+
+def is_quick(node: Node) -> bool:
+    """Return True if all records of small data can be read while a page is made.
+
+    Those of wide tables take longer: compressed numbers are more values than as many bytes of lines.
+    """
+    if not is_small(node):
+        return False
+    with suppress(SeekableError):
+        schemas = [getattr(leaf, "schema", None) for leaf in leaves_of(node)]
+        widest = max((len(schema.names) for schema in schemas if schema is not None), default=0)
+        return (node.size or 0) * widest <= _QUICK_VALUES
+    return True
 
 
 def filtered_rows(

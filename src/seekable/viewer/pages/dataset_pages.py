@@ -14,7 +14,7 @@ from seekable.nodes.node import node_of
 from seekable.viewer.charts import bars, histogram
 from seekable.viewer.fact_figures import lengths_figure
 from seekable.viewer.facts.data_survey import data_facts
-from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.filtered_rows import is_quick
 from seekable.viewer.facts.histogram import PERCENTILES
 from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.key_paths import path_of, path_text
@@ -109,7 +109,7 @@ def _survey(opened: Opened, asked: Asked, *, seconds: float | None) -> AskedJob:
 def _statistics(opened: Opened, name: str, n: int, seed: int, seconds: float | None) -> AskedJob:
     node, key = node_of(opened.dataset(name)), (*data_key(opened, name), n, seed)
     work = PageWork("statistics", key, partial(statistics, node, n=n, seed=seed), at_once=True)
-    return result_of(opened, work, small=is_small(node), seconds=seconds)
+    return result_of(opened, work, small=is_quick(node), seconds=seconds)
 
 
 def stats(opened: Opened, asked: Asked) -> Page:
@@ -259,7 +259,7 @@ def _field_found(opened: Opened, asked: Asked, seconds: float | None) -> AskedJo
     n, seed = _sample(opened, asked, most=_MOST_READ)
     key = (*data_key(opened, asked.name), path, n, seed)
     work = PageWork("field", key, partial(field, node, path, n=n, seed=seed), at_once=True)
-    job = result_of(opened, work, small=is_small(node), anew=seconds is None, seconds=seconds)
+    job = result_of(opened, work, small=is_quick(node), anew=seconds is None, seconds=seconds)
     if seconds is None and job.job is not None and job.job.error is not None:
         raise job.job.error
     return job

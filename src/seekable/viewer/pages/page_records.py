@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError
 from seekable.nodes.node import node_of
-from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.filtered_rows import is_quick, is_small
 from seekable.viewer.facts.reading import read_sample
 from seekable.viewer.pages.job import PageWork, result_of
 
@@ -78,7 +78,7 @@ def page_records(opened: Opened, asked: Asked, numbers: Int64s) -> PageRecords:
 
 def _read_soon(opened: Opened, asked: Asked, numbers: Int64s) -> Sequence[Any] | None:
     node = node_of(opened.dataset(asked.name))
-    if not numbers.size or is_small(node) or "as" in asked.query:
+    if not numbers.size or is_quick(node) or "as" in asked.query:
         return read_sample(node, numbers) if numbers.size else []
     key = ("read", *data_key(opened, asked.name), numbers.tobytes())
     kept: Sequence[Any] | None = opened.drawn.peek(key)

@@ -13,7 +13,7 @@ from seekable.nodes.node import LeafNode, node_of
 from seekable.viewer.cells import CellMaker, value_of
 from seekable.viewer.engine_at_hand import engine_at_hand
 from seekable.viewer.facts.column_facts import ColumnFacts, Columns, columns, shown_number, top_paths
-from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.filtered_rows import is_quick
 from seekable.viewer.facts.json_documents import json_safe, json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.row_conditions import subject_text
@@ -116,7 +116,7 @@ def columns_of(opened: Opened, name: str, *, seconds: float) -> AskedJob:
         return AskedJob()
     key, n = data_key(opened, name), rows_looked_at(opened, name)
     work = PageWork("keys", key, lambda: columns(node, n=n), at_once=True)
-    return result_of(opened, work, small=is_small(node), seconds=seconds)
+    return result_of(opened, work, small=is_quick(node), seconds=seconds)
 
 
 def table_of(

@@ -11,7 +11,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.nodes.node import node_of
-from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_small
+from seekable.viewer.facts.filtered_rows import FilteredRows, filtered_rows, is_quick
 from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.reading import FROM_INDEX, from_sample, sample_rows
 from seekable.viewer.facts.row_conditions import conditions_of, order_of
@@ -143,7 +143,7 @@ def _filtered(opened: Opened, asked: Asked, *, anew: bool) -> AskedJob:
         again=f"d/{asked.name}/filter-again{query_with(asked.query, {})}",
         page=f"d/{asked.name}/rows{query_with(asked.query, {})}",
     )
-    return result_of(opened, work, small=is_small(node), anew=anew)
+    return result_of(opened, work, small=is_quick(node), anew=anew)
 
 
 def _chips(asked: Asked) -> list[tuple[str, str | None]]:
