@@ -238,7 +238,7 @@ def test_a_step_says_its_loss_and_the_median_of_those_before_it(pages: TestClien
     assert (found["loss"], found["median"]) == (shown.logs["train"].loss_of(61), pytest.approx(median))
     page = pages.get("/p/train/step/61").text
     assert f"{found['loss']:.4g}</b> at 61</a> (median of 50 before: {median:.4g}" in page
-    assert f"+{found['times']:.1f} \N{MULTIPLICATION SIGN} MAD above it)" in page
+    assert f"+{found['times']:.1f} \N{MULTIPLICATION SIGN} MAD from it)" in page
     assert "p/train/loss" in page
     assert twin(pages, "p/train/step/7")["loss"] == {
         "step": 7,

@@ -69,7 +69,7 @@ def test_a_chat_has_all_turns_with_all_their_fields() -> None:
     assert '<div class="turn"><b>human</b>' in by_name
     assert "lang" in by_name
     cut = str(record_html(turns, limits=Limits(nodes=100)))
-    assert "more turns; as JSON has all" in cut
+    assert "more turns; the JSON has all" in cut
 
 
 def test_cells_of_one_short_word_are_not_broken(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ class _Page:
 
 
 def _more(count: int, what: str) -> Markup:
-    return Markup('<p class="more">and {:,} more {}; as JSON has all</p>').format(count, what)
+    return Markup('<p class="more">and {:,} more {}; the JSON has all</p>').format(count, what)
 
 
 def _call_of(call: Any) -> tuple[str, Any]:

@@ -186,7 +186,7 @@ class RecordTree:
         rows = [self._pairs(islice(pairs, self._limits.children), depth)]
         if size > self._limits.children:
             left = size - self._limits.children
-            rows.append(Markup('<div class="more">and {:,} more; as JSON has all</div>').format(left))
+            rows.append(Markup('<div class="more">and {:,} more; the JSON has all</div>').format(left))
         is_open = Markup(" open") if depth < self._limits.depth else Markup("")
         return Markup("<details{}><summary>{}</summary>{}</details>").format(
             is_open, count, Markup("").join(rows)
@@ -198,7 +198,7 @@ class RecordTree:
         for key, place, each in pairs:
             if self._left <= 0:
                 rows.append(
-                    Markup('<div class="more">the page has {:,} values; as JSON has all</div>').format(
+                    Markup('<div class="more">the page has {:,} values; the JSON has all</div>').format(
                         self._limits.nodes
                     )
                 )
@@ -216,7 +216,7 @@ class RecordTree:
         shown = []
         for number, turn in enumerate(turns):
             if self._left <= 0:
-                more = Markup('<div class="more">and {:,} more turns; as JSON has all</div>')
+                more = Markup('<div class="more">and {:,} more turns; the JSON has all</div>')
                 shown.append(more.format(len(turns) - number))
                 break
             place = child_place(at, number)

@@ -360,7 +360,7 @@ def _how(piece: SequencePiece) -> str:
     Example:
         >>> from seekable.viewer.pages.sequence import SequencePiece
         >>> _how(SequencePiece(0, 4, 7, 3, 7, None, as_label=0, is_joined=False))
-        'its end'
+        'end'
     """
     if piece.document is None:
         return "a literal token"
@@ -368,8 +368,8 @@ def _how(piece: SequencePiece) -> str:
     if piece.is_whole:
         return f"whole{label}"
     if piece.start + piece.count + piece.as_label == piece.document_tokens:
-        return f"its end{label}"
-    return "its start, goes on" if not piece.start else "from its middle, goes on"
+        return f"end{label}"
+    return "middle" if piece.start else "start"
 
 
 def replay_page(opened: Opened, asked: Asked) -> Page:
