@@ -99,12 +99,12 @@ def _stream(name: str, found: OpenPipeline) -> Page:
 
 
 def compare(opened: Opened, asked: Asked) -> Page:
-    """Return the differences of two open pipelines.
+    """Return the differences of two open pipelines; steps of streams are not known without their records.
 
     Raises:
         InvalidArgument: fewer than two pipelines are open.
     """
-    names = tuple(opened.pipelines)
+    names = tuple(name for name, each in opened.pipelines.items() if not each.is_stream)
     if len(names) < 2:  # noqa: PLR2004 - two are compared
         message = "two pipelines are compared, and fewer are open: start the viewer with both, as NAME=PATH"
         raise InvalidArgument(message)
