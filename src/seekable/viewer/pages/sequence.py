@@ -513,7 +513,7 @@ def replay(run: Loader, *, step: int, began: int = 0, state: State | None = None
     Example:
         >>> import seekable as sk
         >>> odd = sk.from_sequence(range(100)).stream(epochs=1).filter(lambda n: n % 2 == 1)
-        >>> run = sk.Loader(odd, global_batch_size=4, rank=0, world_size=2)
+        >>> run = sk.Loader(odd, batch_size=4)
         >>> *_, last = replay(run, step=3)
         >>> last.records, last.done
         ((25, 27, 29, 31), 4)
