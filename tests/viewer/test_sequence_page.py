@@ -69,6 +69,7 @@ def test_a_part_of_a_long_sequence_is_shown_on_each_page(pages: TestClient) -> N
 
 def test_steps_and_positions_lead_to_their_sequences(pages: TestClient) -> None:
     assert 'p/packed/sequence/5"' in pages.get("/p/packed/step/1").text
+    assert "the committee" in pages.get("/p/packed/step/1").text
     assert 'href="../sequence/5"' in pages.get("/p/packed/position/5").text
     assert "sequence/" not in pages.get("/p/train/step/1").text
     assert "sequence/" not in pages.get("/p/train/position/5").text

@@ -123,17 +123,23 @@ class CellMaker:
 
     def _ids(self, path: tuple[str, ...], value: Any) -> Cell | None:
         """Return the text of token ids; None for other values, and without a tokenizer."""
-        if self._engine is None or not path or path[-1] not in _ID_COLUMNS:
-            return None
-        ids = value[:_MOST_IDS].tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
-        if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids[:_MOST_IDS]):
-            return None
-        try:
-            text = "".join(token_texts(self._engine, [max(each, 0) for each in ids[:_MOST_IDS]]))
-        except SeekableError:
+        text = None if self._engine is None or not path else ids_text(self._engine, path[-1], value)
+        if text is None:
             return None
         count = Markup('<span class="more">{:,} tokens</span> ').format(len(value))
         return Cell(count + one_line(text, most=self._most), "long")
+
+
+def ids_text(engine: Engine, key: str, value: Any) -> str | None:
+    """Return the text of the first token ids that a key has; None for another key or value."""
+    ids = value[:_MOST_IDS].tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    is_ids = isinstance(ids, list) and ids and all(type(each) is int for each in ids[:_MOST_IDS])
+    if key not in _ID_COLUMNS or not is_ids:
+        return None
+    try:
+        return "".join(token_texts(engine, [max(each, 0) for each in ids[:_MOST_IDS]]))
+    except SeekableError:
+        return None
 
 
 def value_of(record: Any, path: Sequence[str]) -> Any:

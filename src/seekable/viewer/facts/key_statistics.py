@@ -45,7 +45,7 @@ _NUMBER = "number"
 _MOST_LABELS = 50
 _COUNTED = (str, int, float, bool)
 
-_UNITS = {"str": "characters", "bytes": "bytes", "list": "elements", "array": "rows of the first axis"}
+_UNITS = {"str": "characters", "bytes": "bytes", "list": "elements", "array": "elements"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ValueLengths:
     """The lengths of at least one value that has a length."""
 
     unit: str
-    """"characters", "bytes", "elements" or "rows of the first axis"."""
+    """"characters", "bytes" or "elements": of an array those of the first axis."""
 
     mean: float
     shortest: int

@@ -149,12 +149,11 @@ def table_of(
     others = [tuple(map(str, path)) for path in asked_about if path and None not in path]
     paths = [*(path for path in dict.fromkeys(others) if path not in paths), *paths] if not keys else paths
     facts = {} if found is None else {each.path: each for each in found.columns}
-    first = place_as_json(places[0]) if places else None
     maker = CellMaker(
         f"{up}d/{name}/row",
         f"{up}media/d/{name}",
         opened.media,
-        _engine(opened, name, first),
+        engine_of_rows(opened, name),
         most=120 if len(paths) <= _FEW_COLUMNS else 60,
     )
     rows, documents, values = [], [], []
@@ -178,12 +177,16 @@ def table_of(
     return RecordTable(heads, rows, table, documents, is_read=read.records is not None)
 
 
-def _engine(opened: Opened, name: str, place: Any) -> Engine | None:
+def engine_of_rows(opened: Opened, name: str) -> Engine | None:
     """Return the tokenizer whose ids the data may have."""
-    node = node_of(opened.dataset(name))
-    at = place[0] if isinstance(place, list) and place else place
-    path = at["path"] if isinstance(node, TokenSource) and isinstance(node, LeafNode) and at else None
-    return opened.kept.get(("engine", name), lambda: engine_at_hand(opened, path)[0])
+
+    def made() -> Engine | None:
+        dataset = opened.dataset(name)
+        node = node_of(dataset)
+        is_store = isinstance(node, TokenSource) and isinstance(node, LeafNode) and node.size
+        return engine_at_hand(opened, dataset.locate([0])[0].path if is_store else None)[0]
+
+    return opened.kept.get(("engine", name), made)
 
 
 def usual_paths(records: Sequence[Any], found: Columns | None) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ from seekable.loader.steerable import entries_at, made_by
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
 from seekable.nodes.node import node_of
+from seekable.viewer.cells import ids_text
 from seekable.viewer.conversation import last_words
 from seekable.viewer.facts.data_survey import requests_of
 from seekable.viewer.facts.json_documents import json_safe, place_as_json
@@ -35,6 +36,7 @@ from seekable.viewer.facts.token_counts import text_of
 from seekable.viewer.opened import after_end, coming_document, position_after_end
 from seekable.viewer.page import Page, PageRows, Redirect
 from seekable.viewer.pages.job import asked_job, started
+from seekable.viewer.pages.row_table import engine_of_rows
 from seekable.viewer.pages.sequence import is_packed, packed_node_at
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.loader.loader import Loader
     from seekable.loader.step_plan import PlannedRecord, StepPlan
     from seekable.nodes.node import Node
@@ -314,14 +317,18 @@ def _add_texts(opened: Opened, rows: list[dict[str, Any]]) -> None:
             by_name.setdefault(row["dataset"], []).append(row)
     for name, some in by_name.items():
         numbers = np.array([row["number"] for row in some], dtype=np.int64)
+        engine = engine_of_rows(opened, name)
         for row, record in zip(some, read_sample(node_of(opened.dataset(name)), numbers), strict=True):
-            row["text"] = _text_of(record, opened.text_key)
+            row["text"] = _text_of(record, opened.text_key, engine)
 
 
-def _text_of(record: Any, key: str | None) -> Any:
-    """Return what a table shows for a record: the named field, the last turn, or the longest text."""
+def _text_of(record: Any, key: str | None, engine: Engine | None) -> Any:
+    """Return what a table shows for a record: the named field, the last turn, the longest text, or tokens."""
     turns = [] if key else [last_words(each) for each in turns_of(record)]
     text = ": ".join(turns[0]) if turns else text_of(record, key)
+    if text is None and engine is not None and isinstance(record, dict):
+        texts = (ids_text(engine, str(name), value) for name, value in record.items())
+        text = next((each for each in texts if each is not None), None)
     return record if text is None else text[:_CHARACTERS]
 
 
