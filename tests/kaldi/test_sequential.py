@@ -709,15 +709,15 @@ def is_read_as_one_by_one(data: bytes, name: str, path: Path) -> None:
     assert repr(runs) == repr(one_by_one)
 
 
-@pytest.mark.parametrize("name", [*BASIC_TYPES, "token"])
+@pytest.mark.parametrize("name", [*BASIC_TYPES, "token", "vector", "double-vector"])
 def test_runs_of_small_entries_end_at_any_byte_as_single_ones_do(name: str, here: Path) -> None:
-    value: Any = "w\u00e9" if name == "token" else 66
+    value: Any = {"token": "w\u00e9"}.get(name, [1.5, 32.0] if name.endswith("vector") else 66)
     data = b"".join(key + dumped(name, value) for key in (b"a ", b"\n b2\t", b"\xe2\x82 ", b"\xff ", b"c "))
     for cut in range(len(data) + 1):
         is_read_as_one_by_one(data[:cut], name, here / "a.ark")
 
 
-NUMBER, WORD = dumped("int32", 5), b"speaker\n"
+NUMBER, WORD, VECTOR = dumped("int32", 5), b"speaker\n", dumped("vector", [0.5, 2.0])
 RUN_PIECES = st.sampled_from(
     [b"a ", b"\xc3\xa9\t", b"b\n", b" \n", b"\0B", b"\4", b"5 \n", b"w \r\n", b"x" * 70 + b"\n"]
 )
@@ -727,7 +727,7 @@ RUN_PIECES = st.sampled_from(
     st.lists(
         st.tuples(st.binary(min_size=1, max_size=3) | st.just(b"key"), st.sampled_from([b" ", b"\t"]))
         .map(b"".join)
-        .flatmap(lambda key: st.sampled_from([key + NUMBER, key + WORD]))
+        .flatmap(lambda key: st.sampled_from([key + NUMBER, key + WORD, key + VECTOR]))
         | RUN_PIECES,
         max_size=9,
     ).map(b"".join),
@@ -737,5 +737,5 @@ def test_runs_of_small_entries_are_those_of_single_ones(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, before: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "runs.ark"
-    for name, entry in (("int32", NUMBER), ("float", NUMBER), ("token", WORD)):
+    for name, entry in (("int32", NUMBER), ("float", NUMBER), ("token", WORD), ("vector", VECTOR)):
         is_read_as_one_by_one(b"".join(b"k%d %b" % (n, entry) for n in range(before)) + data, name, path)

@@ -34,6 +34,9 @@ TOKEN: Final = rb"[\x21-\x7e\x80-\xfe]++"
 TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
 """The expression for a key and the space after it. A line end after a key belongs to the object."""
 
+SPACED_KEY: Final = rb"[ \t\n\v\f\r]*+(" + TOKEN + rb")[ \t]"
+"""The expression for white space, a key and the space after it, as far as it is one."""
+
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
 """A token as text. A surrogate stands for a byte that is not UTF-8; other surrogates are not valid."""
 

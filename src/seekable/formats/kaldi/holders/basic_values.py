@@ -11,8 +11,9 @@ import re
 import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, final
 
 import msgspec
 import numpy as np
@@ -22,6 +23,7 @@ from seekable.formats.kaldi.basic_types import (
     BASIC_TYPES,
     BINARY_HEADER,
     DIGITS,
+    SPACED_KEY,
     TOKEN,
     BasicType,
     checked_items,
@@ -57,23 +59,17 @@ _WHOLE = {
 }
 """The first bytes of a number of each type in binary form, and the form of the whole."""
 
-_SPACED: Final = rb"[ \t\n\v\f\r]*+"
-_NUMBERS = {
-    name: re.compile(
-        _SPACED + rb"(" + TOKEN + rb")[ \t]" + re.escape(start) + rb"(.{%d})" % (form.size - len(start)),
-        re.DOTALL,
-    )
-    for name, (start, form) in _WHOLE.items()
-}
-"""An entry of an archive that has a number of each type in binary form."""
-
-_RUNS = {
-    name: re.compile(rb"(?:" + each.pattern.replace(rb"(", rb"(?:") + rb")*+", re.DOTALL)
-    for name, each in _NUMBERS.items()
-}
-_WORDS_RUN = re.compile(rb"(?:" + _SPACED + TOKEN + rb"[ \t]" + TOKEN + rb" ?\n)*+")
+_WORDS_RUN = re.compile(rb"(?:" + SPACED_KEY + TOKEN + rb" ?\n)*+")
 _WORD_LINE, _AHEAD_BYTES = re.compile(rb"([\x21-\x7e\x80-\xfe]+) ?\n"), 64
 _BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
+
+
+@cache
+def _number_entry(name: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the expressions for entries that have a number of a type in binary form, and for one of them."""
+    start, form = _WHOLE[name]
+    entry = SPACED_KEY + re.escape(start) + rb"(.{%d})" % (form.size - len(start))
+    return re.compile(rb"(?:" + entry + rb")*+", re.DOTALL), re.compile(entry, re.DOTALL)
 
 
 class _SingleValueHolder(ABC):
@@ -127,12 +123,12 @@ class NumberHolder(_SingleValueHolder):
 
     def read_run(self, data: bytes, start: int) -> Run:
         """Return the entries at `start`, as far as they are whole and in binary form."""
-        name = self.basic.name
-        found = _RUNS[name].match(data, start)
+        run, entry = _number_entry(self.basic.name)
+        found = run.match(data, start)
         if found is None or found.end() == start:
             return NO_RUN
         end = found.end()
-        keys, numbers = zip(*_NUMBERS[name].findall(data, start, end), strict=True)
+        keys, numbers = zip(*entry.findall(data, start, end), strict=True)
         values = struct.unpack(f"<{len(numbers)}{self.basic.packing[-1]}", b"".join(numbers))
         return Run(decoded(b" ".join(keys)).split(" "), values, end)
 

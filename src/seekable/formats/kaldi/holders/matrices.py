@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from math import isqrt
@@ -14,6 +15,7 @@ from seekable.formats.kaldi.basic_types import (
     BASIC_TYPES,
     BINARY_HEADER,
     DIGITS,
+    SPACED_KEY,
     BasicType,
     decoded,
     parse_number,
@@ -21,6 +23,7 @@ from seekable.formats.kaldi.basic_types import (
     read_size,
     token_bytes,
 )
+from seekable.formats.kaldi.cursor import Run
 from seekable.formats.kaldi.holders import compressed_matrix
 from seekable.formats.kaldi.holders.compressed_matrix import (
     FIRST,
@@ -63,6 +66,12 @@ _MATRICES = {b"FM ": _FLOAT, b"DM ": _DOUBLE}
 _VECTOR_START, _MATRIX_START = struct.Struct("<6si"), struct.Struct("<6siBi")
 _VECTOR_STARTS = {basic.mark: BINARY_HEADER + token + b"\4" for token, basic in _VECTORS.items()}
 _MATRIX_STARTS = {basic.mark: BINARY_HEADER + token + b"\4" for token, basic in _MATRICES.items()}
+_VECTOR_ENTRIES = {
+    mark: re.compile(SPACED_KEY + re.escape(start) + rb"(....)", re.DOTALL)
+    for mark, start in _VECTOR_STARTS.items()
+}
+"""The start of an entry that has a vector of each precision in binary form."""
+
 _TYPES = {b"FP": _FLOAT, b"DP": _DOUBLE}
 _SQUARE = 2  # dimensions
 
@@ -83,6 +92,20 @@ class VectorHolder:
             if size > 0 and start == _VECTOR_STARTS[self.basic.mark]:
                 return cursor.array(self.basic.dtype, size, f"{size} elements", behind=_VECTOR_START.size)
         return read_vector(cursor, self.basic, binary=read_header(cursor))
+
+    def read_run(self, data: bytes, start: int) -> Run:
+        """Return the entries at `start`, as far as they are whole, of this precision and not empty."""
+        dtype = self.basic.dtype
+        entry = _VECTOR_ENTRIES[self.basic.mark]
+        keys, vectors = [], []
+        while (found := entry.match(data, start)) is not None:
+            size, end = int.from_bytes(found[2], "little", signed=True), found.end()
+            if not 0 < size <= (len(data) - end) // dtype.itemsize:
+                break
+            keys.append(decoded(found[1]))
+            vectors.append(np.frombuffer(data, dtype, size, end).copy())
+            start = end + dtype.itemsize * size
+        return Run(keys, vectors, start)
 
     def read_range(self, cursor: Cursor, part: Range) -> NDArray[Any]:
         """Return some elements of the next vector."""

@@ -88,13 +88,18 @@ class SupportsRange(Protocol):
 
 @runtime_checkable
 class SupportsRuns(Protocol):
-    """A holder of small objects: they are read many at a time, and each is written at once."""
+    """A holder of small objects, which are read many at a time."""
 
     def read_run(self, data: bytes, start: int) -> Run:
         """Return the entries of an archive at a byte of `data`, before the first that must be read by itself.
 
         That is one that is not whole, or not in the form that Kaldi writes.
         """
+
+
+@runtime_checkable
+class SupportsPacking(Protocol):
+    """A holder of objects that are so small that each is written together with its key."""
 
     def packed(self, value: Any) -> bytes:
         """Return the binary form of an object; errors as in `Holder.write`."""

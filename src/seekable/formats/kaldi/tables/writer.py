@@ -12,7 +12,7 @@ from seekable.formats.kaldi.files.open_named import open_to_append, open_wx
 from seekable.formats.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.formats.kaldi.files.specifiers import check_wxfilename, parse_wspecifier
 from seekable.formats.kaldi.files.streams import Process
-from seekable.formats.kaldi.holders.registry import SupportsRuns, find_holder
+from seekable.formats.kaldi.holders.registry import SupportsPacking, find_holder
 from seekable.formats.kaldi.script_lines import iter_script
 from seekable.formats.kaldi.tables.repair import OffsetLines, find_end, map_archive, offset_line
 from seekable.formats.kaldi.tables.single import write_object
@@ -130,7 +130,7 @@ class _ArchiveTarget:
         self._binary = binary
         self._flush_each = flush_each
         self._is_followed = flush_each or script is not None
-        self._packed = holder.packed if binary and isinstance(holder, SupportsRuns) else None
+        self._packed = holder.packed if binary and isinstance(holder, SupportsPacking) else None
         # A named pipe has no position; it is counted all the same, as the bytes of a command are.
         begin = 0 if archive.kind == "file" and not archive.seekable() else archive.tell()
         self._write = archive.write
