@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seekable.formats.shar.shar_writer import SharWriter
     from seekable.formats.tokens.chats.chat import Chat
     from seekable.formats.tokens.tokenizing.parts import LossMask, Part
-    from seekable.formats.tokens.tokenizing.tokenize import tokenize
+    from seekable.formats.tokens.tokenizing.tokenize_data import tokenize
     from seekable.index.index_location import Index
     from seekable.index.location import Location
     from seekable.loader.checkpoints import load_state, save_state
@@ -149,7 +149,7 @@ _HOMES = {
     "simulate": "remote.simulation.simulate",
     "state_from_sample_index": "loader.positioned",
     "state_sources": "loader.positioned",
-    "tokenize": "formats.tokens.tokenizing.tokenize",
+    "tokenize": "formats.tokens.tokenizing.tokenize_data",
     "view": "viewer.viewer",
     "zip": "dataset.combine",
 }

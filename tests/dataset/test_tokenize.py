@@ -15,7 +15,7 @@ from tests.tokens.store_options import gathered
 from tests.tokens.trained import EOS, TEXTS, byte_encoding, trained, trained_json
 
 import seekable as sk
-from seekable.formats.tokens.tokenizing import tokenize as tokenize_module
+from seekable.formats.tokens.tokenizing import tokenize_data as tokenize_module
 
 if TYPE_CHECKING:
     from pathlib import Path

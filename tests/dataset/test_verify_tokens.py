@@ -12,7 +12,7 @@ from tests.tokens.trained import byte_encoding
 
 import seekable as sk
 from seekable.dataset.verify_data import verify, verify_sources
-from seekable.formats.tokens import verify_tokens
+from seekable.formats.tokens import token_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +89,6 @@ def test_negative_ids_are_found_in_any_file(tmp_path: Path) -> None:
 
 
 def test_documents_are_checked_in_stretches_of_tokens(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_tokens, "_TOKENS_AT_ONCE", 5)
+    monkeypatch.setattr(token_source, "_TOKENS_AT_ONCE", 5)
     overwrite(store / "part-000000.bin", 50_000, 999)
     assert [problem.row for problem in verify(store, decode=True, jobs=1).problems] == [0]

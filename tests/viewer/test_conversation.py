@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.viewer.conversation import conversation_html, last_words
 from seekable.viewer.markdown import markdown_html
 

@@ -123,8 +123,8 @@ def tokenize(
     import time
 
     from seekable.cli.data_argument import DataArgument, executor_of
-    from seekable.formats.tokens.tokenizing.tokenize import tokenize as write_tokens
-    from seekable.formats.tokens.tokenizing.tokenize import tokens_in
+    from seekable.formats.tokens.tokenizing.tokenize_data import tokenize as write_tokens
+    from seekable.formats.tokens.tokenizing.tokenize_data import tokens_in
 
     with executor_of(executor, jobs=jobs) as cluster:
         given: dict[str, Any] = {"more": sources[1:], "jobs": jobs, "executor": cluster}

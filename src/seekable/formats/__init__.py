@@ -53,7 +53,7 @@ _HOMES = {
     "Kaldi": "formats.kaldi.kaldi",
     "Lines": "formats.lines.line_source",
     "Shar": "formats.shar.shar",
-    "Spans": "formats.tokens.tokenizing.span_columns",
+    "Spans": "formats.tokens.tokenizing.parts",
     "Tables": "formats.tables.tables",
     "Tar": "formats.tar.tar",
     "Text": "formats.lines.text",

@@ -12,7 +12,7 @@ from seekable.formats.tables.tables import Tables
 from seekable.formats.tar.tar import Tar
 from seekable.formats.tokens.token_format import Tokens
 from seekable.formats.tokens.token_store_options import TokenStore
-from seekable.formats.tokens.tokenizing.span_columns import Spans
+from seekable.formats.tokens.tokenizing.parts import Spans
 from seekable.index.finder import Scanner, Surveyor, TableIndexer, TableLayout
 from seekable.nodes.files.leaf import FilesLeaf, RunsLeaf
 from seekable.nodes.files.row_source import RowFormat

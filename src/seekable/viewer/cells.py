@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from seekable.errors import SeekableError
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.viewer.conversation import last_words
 from seekable.viewer.facts.key_paths import RECORD, path_text
 from seekable.viewer.facts.token_contents import token_texts
@@ -25,7 +25,7 @@ from seekable.viewer.unseen import text_html
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.tokens.chats.turns import Dialogue
+    from seekable.formats.tokens.chats.conversations import Dialogue
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.viewer.media import MediaRoots
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from seekable._lazy import lazy
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.viewer.facts.key_paths import child_place
 from seekable.viewer.render import Limits, Links, RecordTree
 from seekable.viewer.unseen import text_html
@@ -21,7 +21,7 @@ from seekable.viewer.unseen import text_html
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.tokens.chats.turns import Dialogue, Place, Turn
+    from seekable.formats.tokens.chats.conversations import Dialogue, Place, Turn
     from seekable.viewer import markdown
 else:
     markdown = lazy("seekable.viewer.markdown")

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from seekable.errors import CorruptRecord
 from seekable.formats.audio.wave_file import wave_file
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.viewer.conversation import last_words
 from seekable.viewer.facts.json_documents import in_words
 from seekable.viewer.media import HEAD_BYTES, decoded_audio, media_type

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import seekable as sk
-from seekable.formats.tokens.chats.rendered import Rendered, UnfitChat
+from seekable.formats.tokens.chats.conversations import Rendered, UnfitChat
 from seekable.formats.tokens.chats.sandbox import SandboxedTemplate
 
 MESSAGES = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tokens.chats.families import CHATS, said
 
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 
 ASKED, TOLD = said("2 + 2 =", "four")
 CALL = {"function": {"name": "add", "arguments": {"a": 2}}}

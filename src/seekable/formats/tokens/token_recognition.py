@@ -22,17 +22,19 @@ from seekable.formats.lines import forager
 from seekable.formats.look import OtherTool
 from seekable.formats.refusals import without_their_files
 from seekable.formats.table import SUFFIXES
-from seekable.formats.tokens.families import forager_samples, indexed_dataset, litdata, mds
+from seekable.formats.tokens.families import forager_samples, indexed_dataset, indexed_shards, mds
 from seekable.formats.tokens.families.array_files import NUMPY_MAGIC, survey_numpy, survey_safetensors
-from seekable.formats.tokens.families.datatrove import survey_datatrove
 from seekable.formats.tokens.families.indexed_dataset import MAGIC, OLD_MAGIC
 from seekable.formats.tokens.families.indexed_shards import INDEX, index_path, read_index
-from seekable.formats.tokens.families.olmo import CSV_SUFFIX, is_mask, survey_olmo
 from seekable.formats.tokens.families.plain_tokens import (
+    CSV_SUFFIX,
     LLM_C,
     LLM_C_EVALUATION,
+    is_mask,
+    survey_datatrove,
     survey_headerless,
     survey_llm_c,
+    survey_olmo,
 )
 from seekable.formats.tokens.token_file import TOKENS, TokenFile, head_of, token_options
 from seekable.formats.tokens.token_store import (
@@ -178,8 +180,8 @@ def _survey_of(file: TokenFile) -> Callable[[TokenFile], Survey] | None:
     if not name.endswith(".bin"):
         return None
     index = index_path(file.path)
-    if index is not None and litdata.is_litdata(_json(os.path.dirname(index))):
-        return litdata.survey_litdata
+    if index is not None and indexed_shards.is_litdata(_json(os.path.dirname(index))):
+        return indexed_shards.survey_litdata
     folder = forager_samples.samples_folder(file.path)
     return None if folder is None else partial(forager_samples.survey_samples, folder=folder)
 
@@ -190,7 +192,7 @@ def _is_litdata(folder: str, names: Collection[str]) -> bool:
     index = _json(folder)
     if index is None:
         return _mentions(folder, b'"chunks"', b'"chunk_bytes"')
-    return litdata.is_litdata(index) and litdata.has_tokens(index)
+    return indexed_shards.is_litdata(index) and indexed_shards.has_tokens(index)
 
 
 def _is_mds(folder: str, names: Collection[str]) -> bool:
@@ -207,7 +209,7 @@ def _is_forager(folder: str, names: Collection[str]) -> bool:
 
 
 _TOOLS: tuple[tuple[Callable[[str, Collection[str]], bool], Callable[[str], tuple[str, ...]]], ...] = (
-    (_is_litdata, litdata.chunk_names),
+    (_is_litdata, indexed_shards.chunk_names),
     (_is_mds, mds.shard_names),
     (_is_forager, forager_samples.sample_files),
 )

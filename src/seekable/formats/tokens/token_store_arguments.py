@@ -1,8 +1,8 @@
-"""Makes the format for a token store from what a user has given."""
+"""Makes the format for a token store from what a user has given, also for conversations."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,29 +10,29 @@ import numpy as np
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.chats.chat import Chat
-from seekable.formats.tokens.chats.chat_documents import tokenizing_chats
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.token_store_ending import StoreEnding, forager_ending, tokenizer_file
 from seekable.formats.tokens.token_store_format import AskedTypes, TokenStoreFormat
 from seekable.formats.tokens.token_store_options import TokenStore, check_array_name, checked_end
 from seekable.formats.tokens.tokenizing.encoding import (
+    LOSS_MASK,
     AlignedArray,
     DocumentTexts,
     GivenValues,
     IdColumn,
     PartTexts,
+    Taken,
     TextColumn,
     Tokenizing,
     ValuesOfParts,
 )
 from seekable.formats.tokens.tokenizing.engine import LocatingEngine, id_lists, token_dtype
 from seekable.formats.tokens.tokenizing.engines import engine_of
-from seekable.formats.tokens.tokenizing.parts import is_mask, marks_left_out
-from seekable.formats.tokens.tokenizing.span_columns import SpanColumn
+from seekable.formats.tokens.tokenizing.parts import SpanColumn, is_mask, marks_left_out
 from seekable.writing.pipeline_code import origin_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import DTypeLike
 
@@ -40,7 +40,15 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
     from seekable.nodes.node import Node
 
-__all__ = ["checked_store", "tokenizing", "tokens", "tokens_of", "with_samples"]
+__all__ = [
+    "ChatDocuments",
+    "checked_store",
+    "tokenizing",
+    "tokens",
+    "tokens_of",
+    "with_samples",
+]
+
 
 _TEXTS = "text"
 """The name of the column of texts where the user names none."""
@@ -74,7 +82,7 @@ def tokenizing(
     if isinstance(tokenizer, Chat):
         ends = [_end(tokenizer.engine, token, name) for token, name in ((eos, "eos"), (how.bos, "bos"))]
         named = None if column in (None, _TEXTS) else column
-        return _fitting(tokenizing_chats(tokenizer, how, column=named, eos=ends[0], bos=ends[1]))
+        return _fitting(_tokenizing_chats(tokenizer, how, column=named, eos=ends[0], bos=ends[1]))
     if not isinstance(column, str):
         message = f"column must be the name of a column (got {column!r})"
         raise WrongType(message)
@@ -278,3 +286,60 @@ def with_samples(form: TokenStoreFormat, dataset: Node, sample_size: int) -> Tok
         InvalidArgument: see `forager_ending`.
     """
     return replace(form, last_step=forager_ending(form, origin_paths(dataset), sample_size))
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDocuments(DocumentTexts):
+    """The ids of conversations, and their loss masks."""
+
+    chat: Chat
+
+    @property
+    def column(self) -> str | None:
+        """The column of the conversations; None where each record decides."""
+        return next(iter(self.chat.columns), None)
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """Return the user's function of the mask, if there is one."""
+        return self.chat.functions
+
+    def take(self, records: Sequence[Any]) -> Taken:
+        """Return the ids of one conversation a record; see `DocumentTexts.take`."""
+        made = [each for (each,) in self.chat.encoded(records)]
+        return Taken([each.ids for each in made], values={LOSS_MASK: [each.mask for each in made]})
+
+
+def _tokenizing_chats(
+    chat: Chat, how: TokenStore, *, column: str | None, eos: int | None, bos: int | None
+) -> Tokenizing:
+    """Return what makes tokens of conversations.
+
+    Args:
+        chat: makes the tokens of a record.
+        how: the options of the store.
+        column: the column of the conversations; None for that of ``chat``.
+        eos: the id after each document, None for none.
+        bos: the id before each document, None for none.
+
+    Raises:
+        InvalidArgument: an option of the store is for texts.
+    """
+    if column is not None:
+        chat = chat.of_column(column)
+    if len(chat.columns) > 1:
+        message = (
+            f"a document of a store is one sequence, and sk.Chat(column={chat.columns!r}) makes two of a "
+            f"record: write a store of each column, and sk.zip() them"
+        )
+        raise InvalidArgument(message)
+    for name in ("engine", "parts", "align", "sample_size"):
+        if getattr(how, name):
+            message = (
+                f"sk.formats.TokenStore({name}=) is for texts, and a sk.Chat makes the tokens: leave it out"
+            )
+            raise InvalidArgument(message)
+    engine = id_lists(chat.engine)
+    mask = GivenValues(LOSS_MASK, np.dtype(np.uint8))
+    dtype = token_dtype(how.dtype, engine, megatron=how.idx)
+    return Tokenizing(engine, ChatDocuments(chat), dtype, eos, bos, (mask,))

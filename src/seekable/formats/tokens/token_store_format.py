@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.file_format import Ending, Preview
     from seekable.formats.tokens.tokenizing.encoding import Taken, Tokenizing
-    from seekable.formats.tokens.tokenizing.span_columns import DocumentSpans
+    from seekable.formats.tokens.tokenizing.parts import DocumentSpans
 
 __all__ = ["AskedTypes", "StoreLayout", "TokenStoreFormat"]
 

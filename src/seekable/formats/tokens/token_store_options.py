@@ -18,8 +18,7 @@ from seekable._arguments import (
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.tokenizing.engine import ENGINES, checked_token_dtype
-from seekable.formats.tokens.tokenizing.parts import AuxGenerator
-from seekable.formats.tokens.tokenizing.span_columns import Spans
+from seekable.formats.tokens.tokenizing.parts import AuxGenerator, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.chats.rendered import Rendered, UnfitChat
+from seekable.formats.tokens.chats.conversations import Rendered, UnfitChat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -17,7 +17,7 @@ import numpy as np
 
 from seekable._arguments import checked_function
 from seekable.errors import WrongType
-from seekable.formats.tokens.chats.rendered import UnfitChat
+from seekable.formats.tokens.chats.conversations import UnfitChat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.chats.conversations import Conversation
-    from seekable.formats.tokens.chats.rendered import Rendered
+    from seekable.formats.tokens.chats.conversations import Conversation, Rendered
 
 __all__ = ["Render", "TurnMask", "mask_of_spans", "turn_mask"]
 

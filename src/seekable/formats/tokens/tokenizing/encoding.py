@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.tokens.tokenizing.engine import Engine
-    from seekable.formats.tokens.tokenizing.parts import AuxGenerator
-    from seekable.formats.tokens.tokenizing.span_columns import DocumentSpans, SpanColumn
+    from seekable.formats.tokens.tokenizing.parts import AuxGenerator, DocumentSpans, SpanColumn
 
 __all__ = [
     "LOSS_MASK",

@@ -1,17 +1,23 @@
-"""The engine of whatever a user gives as a tokenizer."""
+"""The engine of whatever a user gives as a tokenizer; models of SentencePiece."""
 
 from __future__ import annotations
 
 import collections.abc
 import functools
 import inspect
+import itertools
 import os
 import sys
 import typing
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import xxhash
+
 from seekable._arguments import checked_path
+from seekable._optional import optional
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.formats.tokens.tokenizing.engine import (
     ENGINES,
@@ -19,6 +25,7 @@ from seekable.formats.tokens.tokenizing.engine import (
     Engine,
     UnfitDocument,
     checked_id,
+    fail_at_culprit,
     flat_array,
     joined_ids,
     wrong_tokenizer,
@@ -30,7 +37,6 @@ from seekable.formats.tokens.tokenizing.fast_engines import (
     tiktoken_named,
 )
 from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, huggingface_engine
-from seekable.formats.tokens.tokenizing.sentencepiece_engine import sentencepiece_engine
 from seekable.parallel.pickling import pickled_digest
 from seekable.state.canonical import fingerprint_of
 from seekable.state.functions import describe_function
@@ -39,12 +45,18 @@ from seekable.storage.paths import is_folder, read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
+    import sentencepiece
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+else:
+    sentencepiece = optional("sentencepiece", extra="sentencepiece")
 
-__all__ = ["engine_of"]
+__all__ = [
+    "SentencePiece",
+    "engine_of",
+]
+
 
 _FILE = "tokenizer.json"
 
@@ -133,7 +145,7 @@ def _of_path(path: str) -> Engine:
     try:
         data = read_bytes(file)
         if _is_sentencepiece(data):
-            return sentencepiece_engine(data, of=repr(file))
+            return _sentencepiece_engine(data, of=repr(file))
         return huggingface_engine(data.decode(), of=repr(file))
     except FileNotFoundError:
         message = (
@@ -328,3 +340,90 @@ def _failure(error: BaseException) -> str:
     if isinstance(error, UnfitDocument):
         return error.why
     return f"the tokenizing function raised {type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePiece(Engine):
+    """A model of SentencePiece, carried as the bytes of its file."""
+
+    name: ClassVar[str] = "sentencepiece"
+    together: ClassVar[int] = FEW_TOGETHER
+    model: bytes = field(repr=False, compare=False)
+    digest: str
+    vocabulary: int
+    functions: ClassVar[tuple[()]] = ()
+
+    @property
+    def library(self) -> str:
+        """The version of the package sentencepiece."""
+        return f"sentencepiece {metadata.version('sentencepiece')}"
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], Int64s]:
+        """Return the ids of texts; see `Engine.encode`."""
+        encode = self._loaded().encode
+        try:
+            lists = encode(list(texts), num_threads=1)
+        except Exception as error:  # noqa: BLE001 - the package raises whatever its C++ code does
+            fail_at_culprit(encode, texts, error)
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        return np.fromiter(itertools.chain.from_iterable(lists), np.int64, int(lengths.sum())), lengths
+
+    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+        """Return the text of ids; control symbols, such as those of ends, have none."""
+        decoded: str = self._loaded().decode([int(number) for number in ids])
+        return decoded
+
+    def id_of(self, token: str | int) -> int:
+        """Return the id of a token; see `Engine.id_of`."""
+        if not isinstance(token, str):
+            return checked_id(token, self.vocabulary, of="the model")
+        loaded = self._loaded()
+        number: int = loaded.piece_to_id(token)
+        if loaded.id_to_piece(number) != token:
+            message = f"{token!r} is no piece of the model: give one of it, such as '</s>', or an id"
+            raise InvalidArgument(message)
+        return number
+
+    def keeping_as_text(self, ids: tuple[int, ...]) -> SentencePiece:
+        """Return the engine itself, which reads no control symbol in texts."""
+        return self
+
+    def compared(self, texts: Sequence[str]) -> None:
+        """Return None: the model is what decides the ids."""
+
+    def _loaded(self) -> sentencepiece.SentencePieceProcessor:
+        return _load(_Model(self.digest, self.model))
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The key of a loaded model in a cache: models are compared by digests, not by their bytes."""
+
+    digest: str
+    data: bytes = field(compare=False, repr=False)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(model: _Model) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_proto=model.data)
+
+
+def _sentencepiece_engine(data: bytes, *, of: str) -> SentencePiece:
+    """Return the engine of the bytes of a model.
+
+    Args:
+        data: the bytes.
+        of: the file that they are of, for error messages.
+
+    Raises:
+        InvalidArgument: the package cannot read them.
+        MissingDependency: the package is not installed.
+    """
+    digest = f"xxh3:{xxhash.xxh3_128_hexdigest(data)}"
+    make = sentencepiece.SentencePieceProcessor
+    try:
+        size = make(model_proto=data).vocab_size()
+    except Exception as error:
+        message = f"{of} is no model that the package sentencepiece can read: {error}"
+        raise InvalidArgument(message) from error
+    return SentencePiece(data, digest, size)

@@ -15,14 +15,19 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.chats.chat import Chat
-from seekable.formats.tokens.chats.chat_documents import ChatDocuments
 from seekable.formats.tokens.token_store import (
     FACTS,
     HIDDEN_DOCUMENT,
     decode_facts,
     read_document,
 )
-from seekable.formats.tokens.token_store_arguments import checked_store, tokenizing, tokens_of, with_samples
+from seekable.formats.tokens.token_store_arguments import (
+    ChatDocuments,
+    checked_store,
+    tokenizing,
+    tokens_of,
+    with_samples,
+)
 from seekable.formats.tokens.token_store_format import AskedTypes
 from seekable.formats.tokens.tokenizing.encoding import PartTexts, TextColumn
 from seekable.formats.tokens.tokenizing.parts import described_generator
