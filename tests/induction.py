@@ -19,7 +19,7 @@ import cloudpickle
 from tests.cli import warm
 from tests.thrift import ALL
 
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -22,7 +22,7 @@ from tests.tar_readers import FOLDER, samples_by_energon
 from tests.thrift import ALL
 
 import seekable as sk
-from seekable.formats.tar.tar_archive import archive, member_header
+from seekable.formats.tar.tar_writer import archive, member_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

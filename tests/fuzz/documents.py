@@ -10,7 +10,7 @@ from tests.fuzz.formats import damage
 
 import seekable as sk
 from seekable.errors import SeekableError
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     import random

@@ -14,7 +14,7 @@ from tests.kaldi.test_dataset import matrices, same, write_table
 import seekable as sk
 from seekable.dataset.verify_data import verify
 from seekable.testing import assert_resumes_exactly
-from seekable.testing.same import same as all_same
+from seekable.testing.resume import same as all_same
 
 if TYPE_CHECKING:
     from pathlib import Path

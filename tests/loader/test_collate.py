@@ -10,7 +10,7 @@ import pytest
 
 import seekable as sk
 from seekable.loader.collate import collate
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from seekable.nodes.zip import Zip
 from seekable.packing.nodes.packed_node import PackedNode, WindowsNode
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.stream.from_dataset import FromDataset, stages_of
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -22,7 +22,7 @@ import seekable as sk
 from seekable.packing.order import megatron_order
 from seekable.storage.mapped import MappedFile
 from seekable.storage.memory import DiskActivity
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import seekable as sk
+from seekable.packing.document_lengths import row_lengths
 from seekable.packing.nodes.lists import lists_of
-from seekable.packing.row_lengths import row_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def test_only_the_named_column_is_read(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append(frozenset(plan.table().schema.names))  # type: ignore[attr-defined]  # a plan of tables
         return lists_of(plan, names, aligned)
 
-    monkeypatch.setattr("seekable.packing.row_lengths.lists_of", spied)
+    monkeypatch.setattr("seekable.packing.document_lengths.lists_of", spied)
     row_lengths(ds._node, "ids")
     assert set(seen) == {frozenset(["ids"])}
 

@@ -13,7 +13,7 @@ from tests.nodes.token_data import write_pair
 
 import seekable as sk
 from seekable.loader.checkpoint_files import read_saved, rebuild_saved
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.induction import alike
 
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 ALIKE: list[tuple[Any, Any]] = [
     (1, 1),

@@ -77,7 +77,7 @@ CARDS = (
          lists=(".idxpack",), indexes=("seekable.formats.shar.idxpack:pack_over",), fields=("cuts",),
          marks=("cuts.*",),
          kinds=(("shar", "seekable.formats.shar.shar_source:SharSource"),),
-         writer="seekable.formats.shar.shar_format:shar"),
+         writer="seekable.formats.shar.shar_writer:shar"),
     Card(name="tokens", home="seekable.formats.tokens.token_format:Tokens", variants=True,
          named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors"), specs=("megatron", "tokens"),
          marks=("tokens.json", "*.facts", "index.json", "index", "*.bin", "*.ds", "*.npy"),

@@ -18,16 +18,14 @@ from seekable._arguments import checked_count, checked_flag, checked_seed, expla
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
-from seekable.integrations.megatron_cache import CachedOrders
-from seekable.integrations.megatron_items import ItemOptions
+from seekable.integrations.megatron_cache import CachedOrders, ItemOptions
 from seekable.nodes.node import node_of
-from seekable.packing.document_lengths import has_documents
+from seekable.packing.document_lengths import has_documents, row_lengths
 from seekable.packing.nodes.blend import MegatronBlend
 from seekable.packing.nodes.packed_node import PackNode
 from seekable.packing.nodes.sample_cut import SampleCut
 from seekable.packing.nodes.sample_form import checked_form
 from seekable.packing.order.megatron_order import normalized, split_bounds, wanted_samples
-from seekable.packing.row_lengths import row_lengths
 
 if TYPE_CHECKING:
     from os import PathLike

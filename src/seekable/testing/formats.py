@@ -23,8 +23,7 @@ from seekable.index.index_location import Index
 from seekable.loader.loader import Loader
 from seekable.nodes.node import node_of
 from seekable.testing.one_answer import Refused, check
-from seekable.testing.resume import assert_resumes_exactly
-from seekable.testing.same import same
+from seekable.testing.resume import assert_resumes_exactly, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import numpy as np
 from seekable.errors import BadValue, CorruptRecord, SeekableError
 from seekable.loader.loader import Loader
 from seekable.loader.workers import Workers
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,8 +12,7 @@ from seekable.dataset.combine import concat
 from seekable.dataset.combine import zip as zip_streams
 from seekable.errors import NotResumable, SeekableError, StateMismatch, WrongType
 from seekable.stream.lane import LaneIterator, apply_deltas
-from seekable.testing.resume import assert_resumes_exactly
-from seekable.testing.same import same
+from seekable.testing.resume import assert_resumes_exactly, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

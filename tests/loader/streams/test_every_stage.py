@@ -20,7 +20,7 @@ from seekable.state.journal import Exclude
 from seekable.stream.batch import Bucket
 from seekable.stream.from_dataset import FromDataset, stages_of
 from seekable.stream.mix import MixBounded
-from seekable.testing.same import same
+from seekable.testing.resume import same
 
 if TYPE_CHECKING:
     from tests.stream.matrix import Builder

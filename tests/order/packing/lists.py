@@ -13,7 +13,7 @@ from seekable.order.permutation import permute_one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.packing.order.pieces import Packing
+    from seekable.packing.order.sample_pieces import Packing
 
 T = TypeVar("T")
 

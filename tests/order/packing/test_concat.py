@@ -17,13 +17,12 @@ from tests.thrift import some
 
 from seekable.order.keys import derive, kind_key, mix_one
 from seekable.packing.order.axis import FixedWindows, OffsetsAxis
-from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.fill_in_middle import Fim
 from seekable.packing.order.length_order import length_order, offsets_of
-from seekable.packing.order.table_order import TableOrder
+from seekable.packing.order.table_order import Exchange, TableOrder
 
 if TYPE_CHECKING:
-    from seekable.packing.order.pieces import Packing
+    from seekable.packing.order.sample_pieces import Packing
 
 GOLDEN_LENGTHS = [1 + mix_one(document) % 97 for document in range(1000)]
 

@@ -16,15 +16,14 @@ from tests.thrift import some
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.order.keys import derive, kind_key, mix_one
-from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.fill_in_middle import Fim, Marks, Rearranged
 from seekable.packing.order.length_order import length_order, offsets_of
-from seekable.packing.order.table_order import TableOrder
+from seekable.packing.order.table_order import Exchange, TableOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.packing.order.pieces import Packing
+    from seekable.packing.order.sample_pieces import Packing
 
 PREFIX, SUFFIX, MIDDLE = 901, 902, 903
 

@@ -9,9 +9,8 @@ import pytest
 
 from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import unpermute
-from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.length_order import LengthOrder, length_order
-from seekable.packing.order.table_order import TableOrder
+from seekable.packing.order.table_order import Exchange, TableOrder
 
 if TYPE_CHECKING:
     from seekable._typing import Int64s

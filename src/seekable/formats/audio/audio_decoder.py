@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, WrongType
-from seekable.formats.audio.audio_bytes import payload_of
-from seekable.formats.audio.part import AudioPart, checked_seconds
+from seekable.formats.audio.audio_bytes import AudioPart, checked_seconds, payload_of
 from seekable.formats.audio.wave_file import is_wave, read_wave_frames, read_wave_header
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.audio.part import frames_of
+from seekable.formats.audio.audio_bytes import frames_of
 
 __all__ = ["audio_mix"]
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.audio.audio_bytes import Payload
-    from seekable.formats.audio.part import AudioPart
+    from seekable.formats.audio.audio_bytes import AudioPart, Payload
 soundfile = optional("soundfile", extra="audio")
 
 __all__ = ["check_complete", "read_with_soundfile"]

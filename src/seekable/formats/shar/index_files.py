@@ -21,7 +21,7 @@ from seekable.formats.shar.discovery import fields_of_folder
 from seekable.formats.shar.lhotse_index import NUMBERS, index_path
 from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.formats.tar.samples import SampleRule, group_samples
-from seekable.formats.tar.tar_archive import RECORD_BYTES
+from seekable.formats.tar.tar_writer import RECORD_BYTES
 from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardFile
 from seekable.index.digest import END_BYTES

@@ -1,4 +1,4 @@
-"""``sk.SharWriter``: a Shar folder of Lhotse, written cut by cut."""
+"""Shar folders of Lhotse are written here: cut by cut with ``sk.SharWriter``, and as a format."""
 
 from __future__ import annotations
 
@@ -9,31 +9,40 @@ import secrets
 import warnings
 import zlib
 from array import array
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn, Self, final
 
 import numpy as np
 
 from seekable._arguments import checked_count, checked_flag, explains_keywords
 from seekable._other_words import STORAGE
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.file_format import FileFormat, UnwritableRecord
+from seekable.formats.lines.jsonl_writer import json_lines
 from seekable.formats.shar.shar_cuts import EncodedCut, UnwritableCut, encoded_cut
-from seekable.formats.shar.shar_layout import checked_layout
+from seekable.formats.shar.shar_layout import SharLayout, checked_layout
 from seekable.formats.tar.header import BLOCK_BYTES
-from seekable.formats.tar.tar_archive import RECORD_BYTES, end_mark, member
+from seekable.formats.tar.samples import SampleRule
+from seekable.formats.tar.tar_writer import RECORD_BYTES, end_mark, member, samples_in
 from seekable.storage.addresses import shown
 from seekable.storage.compression import WITH_HEADER
 from seekable.storage.files import create_new
 from seekable.storage.paths import output_of, output_path
+from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
 from seekable.writing.target import made_folder, unfinished_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from numpy.typing import NDArray
+
+    from seekable.formats.file_format import Preview
     from seekable.formats.shar.shar_layout import SharLayout
     from seekable.storage.access import Storage
 
-__all__ = ["SharShard", "SharWriter"]
+__all__ = ["SharFormat", "SharShard", "SharWriter", "shar"]
+
 
 _SHARD_SIZE = 1000
 
@@ -399,3 +408,124 @@ class _Lines:
     def end_in_index(self) -> int:
         """The number of bytes of all lines."""
         return self.size
+
+
+_OFFSET_BYTES = 8
+
+
+def shar(
+    fields: Mapping[str, str],
+    *,
+    shard_size: int = _SHARD_SIZE,
+    compress_jsonl: bool = False,
+    create_index: bool = True,
+) -> SharFormat:
+    """Return the format of a Shar folder; see ``Dataset.write_shar``.
+
+    Args:
+        fields: the fields by name, each with its kind; see ``sk.SharWriter``.
+        shard_size: the records of a shard.
+        compress_jsonl: True to compress JSON lines with gzip.
+        create_index: True to write ``.idx`` files.
+
+    Raises:
+        WrongType, InvalidArgument: as `checked_layout`.
+    """
+    size = checked_count("shard_size", shard_size, least=1)
+    return SharFormat(
+        checked_layout(fields, compress_jsonl=compress_jsonl, create_index=create_index, include_cuts=True),
+        size,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharFormat(FileFormat):
+    """The format of Shar folders."""
+
+    layout: SharLayout
+
+    shard_size: int
+    """The records of a shard, where the call that writes them does not say it."""
+
+    name: ClassVar[str] = "shar"
+    hidden_suffix: ClassVar[str] = ".idx"
+
+    @property
+    def way_out(self) -> str:
+        """The advice for a record that is not a cut."""
+        return "make it a cut that fits first, with map()"
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the files of cuts: ``.jsonl`` or ``.jsonl.gz``."""
+        return ".jsonl.gz" if self.layout.compress_jsonl else ".jsonl"
+
+    @property
+    def rows_per_file(self) -> int:
+        """The records of a shard."""
+        return self.shard_size
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns of a shard's file names, the cuts first."""
+        return self.layout.patterns
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The fields and the flags, as the user gave them."""
+        return self.layout.options
+
+    def of_one_file(self, name: str) -> NoReturn:
+        """Raise an error, as a Shar folder is not a file."""
+        message = (
+            f"a Shar folder has several files: name a folder, without the suffix of a file (got {name!r})"
+        )
+        raise InvalidArgument(message)
+
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
+        """Return the format unchanged: a cut does not depend on others."""
+        return self, None
+
+    def write(
+        self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
+    ) -> None:
+        """Write the cuts of one shard, and their fields beside them."""
+        shard = SharShard(self.layout, [file, *beside])
+        for chunk in chunks:
+            for cut in chunk.records if isinstance(chunk, EncodedRecords) else self._encoded(chunk):
+                shard.add(cut)
+        shard.end()
+
+    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+        """Write the cuts of one lane to a piece, encoded, each after its length."""
+        for records in chunks:
+            write_encoded(file, self._encoded(records))
+
+    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
+        """Yield the cuts of pieces, one at a time."""
+        return merge_encoded(pieces, turns, EncodedCut)
+
+    def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
+        """Return the number of cuts, None if a file of the shard is damaged."""
+        rows = _records_in(path)
+        return rows if rows is not None and all(_holds(each, rows) for each in beside) else None
+
+    def _encoded(self, records: Sequence[Any]) -> Iterator[EncodedCut]:
+        for place, record in enumerate(records):
+            try:
+                yield encoded_cut(record, self.layout)
+            except UnwritableCut as error:
+                raise UnwritableRecord(len(records) - place, str(error)) from error.__cause__
+
+
+def _holds(path: str, rows: int) -> bool:
+    """Return True if a file is whole, and has something for each cut."""
+    if path.endswith(".idx"):
+        return os.path.getsize(path) == (rows + 1) * _OFFSET_BYTES
+    return _records_in(path) == rows
+
+
+def _records_in(path: str) -> int | None:
+    if path.endswith(".tar"):
+        return samples_in(path, SampleRule(pairs=True))
+    return json_lines().rows_in(path)

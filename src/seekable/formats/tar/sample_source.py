@@ -13,8 +13,7 @@ from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, MissingC
 from seekable.formats.tar.field_decoders import FieldDecoders, check_fields
 from seekable.formats.tar.header import BLOCK_BYTES, NAME_BYTES, member_name
 from seekable.formats.tar.samples import split_name
-from seekable.formats.tar.tar_format import TarSurveyor, sample_rule_of
-from seekable.formats.tar.tar_words import MemberWords
+from seekable.formats.tar.tar_words import MemberWords, TarSurveyor, sample_rule_of
 from seekable.index.fileset import combine
 from seekable.index.key_files import keys_of_samples
 from seekable.index.location import Location

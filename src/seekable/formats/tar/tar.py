@@ -19,7 +19,7 @@ from seekable.formats.look import OtherTool
 from seekable.formats.table import card_named
 from seekable.formats.tar.field_decoders import checked_decode
 from seekable.formats.tar.sample_source import SampleSource, check_columns
-from seekable.formats.tar.tar_format import OPTIONS, TarSurveyor
+from seekable.formats.tar.tar_words import OPTIONS, TarSurveyor
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.files.leaf import warn_of_files
 from seekable.nodes.key import SAMPLE_KEY
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from seekable.formats.contract import Card, Checking, Hive, Opening, Reading
     from seekable.formats.look import Folder, Look
     from seekable.formats.tar import energon, siblings
-    from seekable.formats.tar import wids as wids_files
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
     from seekable.nodes.key import KeyOf
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 else:
     energon = lazy("seekable.formats.tar.energon")
     siblings = lazy("seekable.formats.tar.siblings")
-    wids_files = lazy("seekable.formats.tar.wids")
 
 __all__ = ["Tar"]
 
@@ -133,7 +131,7 @@ class Tar(Format):
             return Claim(format=format_of_spec(look, "tar"), detail=_Sides(look.source, is_given))
         if look.spec == "energon":
             return energon.energon_claim(look)
-        return wids_files.wids_claim(look) if look.spec == "wids" else None
+        return energon.wids_claim(look) if look.spec == "wids" else None
 
     @classmethod
     def foreign(cls, folder: Folder) -> OtherTool | None:

@@ -23,18 +23,16 @@ if TYPE_CHECKING:
     from ray import data as ray_data
     from ray.data import Datasource
 
-    import seekable.integrations.ray.datasink as ray_datasink
+    import seekable.integrations.ray.block_columns as ray_blocks
     import seekable.integrations.ray.datasource as ray_datasource
     from seekable.formats.file_format import FileFormat
     from seekable.formats.lines import jsonl_writer
     from seekable.formats.tables import parquet_writer
-    from seekable.integrations.ray import blocks as ray_blocks
-    from seekable.integrations.ray.datasink import FileSink
+    from seekable.integrations.ray.datasource import FileSink
     from seekable.storage.access import Storage
 else:
-    ray_blocks = lazy("seekable.integrations.ray.blocks")
+    ray_blocks = lazy("seekable.integrations.ray.block_columns")
     ray_data = optional("ray.data", extra="ray")
-    ray_datasink = lazy("seekable.integrations.ray.datasink")
     ray_datasource = lazy("seekable.integrations.ray.datasource")
     jsonl_writer = lazy("seekable.formats.lines.jsonl_writer")
     parquet_writer = lazy("seekable.formats.tables.parquet_writer")
@@ -183,7 +181,7 @@ def sk_sink(
     least = (
         None if min_rows_per_file is None else checked_count("min_rows_per_file", min_rows_per_file, least=1)
     )
-    return ray_datasink.FileSink(target, form, min_rows_per_file=least)
+    return ray_datasource.FileSink(target, form, min_rows_per_file=least)
 
 
 def _need_ray_data() -> None:

@@ -1,4 +1,7 @@
-"""The nodes that make samples of pieces of documents: ``pack`` and ``windows``."""
+"""The nodes that make samples of pieces of documents: ``pack`` and ``windows``.
+
+The tokens of documents that are left out become padding; all others stay in place.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +21,45 @@ from seekable.nodes.node import Node, RecordNode
 from seekable.nodes.rows_to_exclude import rows_left_out
 from seekable.nodes.without import excluded
 from seekable.order.blocks import cut_long_blocks, default_blocks
-from seekable.packing.document_lengths import CountedDocuments, IndexedDocuments, has_documents
-from seekable.packing.nodes.left_out import LeftOutDocuments
+from seekable.order.exclusion import row_set
+from seekable.packing.document_lengths import (
+    CountedDocuments,
+    IndexedDocuments,
+    RowLengths,
+    has_documents,
+    row_lengths,
+)
 from seekable.packing.nodes.packed_plan import PackedReader, copy_records, spans_of_records
 from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, records_of
 from seekable.packing.nodes.sample_cut import SampleCut, usual_order
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS, SampleForm
 from seekable.packing.order.axis import FixedWindows
-from seekable.packing.order.pieces import Pieces
-from seekable.packing.row_lengths import RowLengths, row_lengths
+from seekable.packing.order.sample_pieces import LEFT_OUT, Pieces
+from seekable.state.excluded_rows import described_rows, rows_as_text, rows_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.nodes import kinds
     from seekable.nodes.graph import Reader, SearchRange
     from seekable.nodes.node import Taking
+    from seekable.nodes.saving import Loading, Saving
+    from seekable.order.exclusion import RowSet
     from seekable.packing.document_lengths import Documents
-    from seekable.packing.order import best_fit, exchange, megatron_order, table_order
-    from seekable.packing.order.pieces import Packing
+    from seekable.packing.nodes.sample_arrays import PlacedPieces
+    from seekable.packing.order import best_fit, megatron_order, table_order
+    from seekable.packing.order.sample_pieces import Packing
 else:
     kinds = lazy("seekable.nodes.kinds")
     best_fit = lazy("seekable.packing.order.best_fit")
-    exchange = lazy("seekable.packing.order.exchange")
     megatron_order = lazy("seekable.packing.order.megatron_order")
     table_order = lazy("seekable.packing.order.table_order")
 
-__all__ = ["PackNode", "PackedNode", "WindowsNode"]
+__all__ = ["LeftOutDocuments", "PackNode", "PackedNode", "WindowsNode"]
+
 
 _SENTINELS = ("prefix", "suffix", "middle")
 
@@ -399,7 +413,7 @@ def _packing_of(cut: SampleCut, documents: Documents) -> Packing:
     if cut.order == "megatron":
         return _megatron(cut, documents)
     if cut.order == "exchange":
-        return exchange.Exchange(
+        return table_order.Exchange(
             documents.order, stride=cut.length, overlap=cut.extra, seed=cut.seed, fim=cut.fim
         )
     return table_order.TableOrder(
@@ -427,3 +441,65 @@ def _megatron(cut: SampleCut, documents: Documents) -> Packing:
         )
         raise InvalidArgument(message) from error
     return megatron_order.Megatron(documents.offsets, indexes, cut.length, cut.extra)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeftOutDocuments:
+    """Rows of the child of a packing whose tokens are masked in its samples."""
+
+    rows: Int64s
+    """The rows: int64, ascending and distinct."""
+
+    def described(self) -> dict[str, Any]:
+        """Return the number and the digest of the rows, and few rows themselves, JSON-safe."""
+        return described_rows(self.rows)
+
+    @classmethod
+    def from_description(cls, tree: Mapping[str, Any]) -> LeftOutDocuments | None:
+        """Return the documents that a description of a node has; None if it has none."""
+        return cls(rows_of_text(tree["list"])) if "list" in tree else None
+
+    def as_json(self, into: Saving) -> str:
+        """Return the rows as text."""
+        return rows_as_text(self.rows)
+
+    @classmethod
+    def from_json(cls, value: Any, given: Loading, where: str) -> LeftOutDocuments:
+        """Return the rows that `as_json` wrote; errors are those of `seekable.nodes.saving.Loading`."""
+        return cls(rows_of_text(given.checked(value, str, where)))
+
+    def with_rows(self, rows: Int64s) -> LeftOutDocuments:
+        """Return more documents: itself if the rows are left out already."""
+        joined = np.union1d(self.rows, rows)
+        return self if joined.size == self.rows.size else LeftOutDocuments(joined)
+
+    def out_of(self, pieces: PlacedPieces) -> PlacedPieces:
+        """Return the pieces, with those that these documents made marked as left out.
+
+        The sentinels of a document that was rearranged are left out with it.
+        """
+        out = np.zeros(pieces.documents.size, dtype=np.bool_)
+        stored = np.flatnonzero(pieces.documents >= 0)
+        out[stored[self._holding(pieces.documents[stored])]] = True
+        if not out.any():
+            return pieces
+        if pieces.joined is not None:
+            heads = ~pieces.joined
+            heads[pieces.bounds[:-1]] = True
+            out = np.logical_or.reduceat(out, np.flatnonzero(heads))[np.cumsum(heads) - 1]
+        return replace(pieces, documents=np.where(out, LEFT_OUT, pieces.documents))
+
+    def kept(self, rows: Int64s) -> Int64s:
+        """Return those of some rows that are not left out."""
+        is_kept = np.ones(rows.size, dtype=np.bool_)
+        is_kept[self._holding(rows)] = False
+        return rows[is_kept]
+
+    def _holding(self, rows: Int64s) -> NDArray[np.intp]:
+        # What is asked for may be any document, also one after the last that is left out.
+        return self._set.holding(np.minimum(rows, self._set.size - 1))
+
+    @cached
+    def _set(self) -> RowSet:
+        return row_set(self.rows, int(self.rows[-1]) + 2)

@@ -13,7 +13,7 @@ import numpy as np
 from seekable._spans import is_spans, spans_in_pieces
 from seekable.errors import InvalidArgument
 from seekable.packing.nodes.sample_form import LOSS_MASK, OF_SEGMENTS, TOKENS
-from seekable.packing.order.pieces import LEFT_OUT, LITERAL, Pieces
+from seekable.packing.order.sample_pieces import LEFT_OUT, LITERAL, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes.node import Node
     from seekable.packing.document_lengths import Documents
     from seekable.packing.nodes.sample_form import Positions, SampleForm
-    from seekable.packing.order.pieces import Packing
+    from seekable.packing.order.sample_pieces import Packing
 
     Array = NDArray[Any]
     Copy = Callable[[Mapping[str, Array]], None]
@@ -102,7 +102,7 @@ def placed(pieces: Pieces, width: int) -> PlacedPieces:
     """Return pieces with their places in samples of ``width`` tokens; tokens beyond these are cut off.
 
     Example:
-        >>> from seekable.packing.order.pieces import Pieces
+        >>> from seekable.packing.order.axis import Pieces
         >>> columns = np.array([[0, 1, 2], [5, 0, 0], [3, 2, 4]])
         >>> some = placed(Pieces(np.array([0, 2, 3]), *columns), 4)
         >>> some.at.tolist(), some.counts.tolist()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from seekable.packing.order.length_order import COARSE, offsets_of
-from seekable.packing.order.pieces import NO_PIECES, Packing, Pieces
+from seekable.packing.order.sample_pieces import NO_PIECES, Packing, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from seekable.order.arrays import numbered
 from seekable.order.keys import U64, derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
 from seekable.packing.order.concatenation import keys_of_epochs
-from seekable.packing.order.pieces import NO_PIECES, Packing, Pieces
+from seekable.packing.order.sample_pieces import NO_PIECES, Packing, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from seekable.order.keys import U64, derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
 from seekable.packing.order.axis import cut, cut_one, windows_over
 from seekable.packing.order.fill_in_middle import SENTINELS, Rearranged
-from seekable.packing.order.pieces import LITERAL, NO_PIECES, Packing, Pieces, reordered
+from seekable.packing.order.sample_pieces import LITERAL, NO_PIECES, Packing, Pieces, reordered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

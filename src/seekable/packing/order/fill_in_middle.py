@@ -29,7 +29,7 @@ import numpy as np
 
 from seekable._arguments import check_distinct, checked_count, checked_fraction
 from seekable.order.keys import U64, derive, derive_each, kind_key
-from seekable.packing.order.pieces import LITERAL, Pieces
+from seekable.packing.order.sample_pieces import LITERAL, Pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

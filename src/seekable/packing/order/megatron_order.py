@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from seekable.packing.order.length_order import offsets_of
-from seekable.packing.order.pieces import Packing, Pieces
+from seekable.packing.order.sample_pieces import Packing, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from seekable._arguments import checked_count
 from seekable.errors import BadValue, InvalidArgument, MissingDependency, OutOfRange
-from seekable.formats.audio.audio_bytes import payload_of
-from seekable.formats.audio.part import AudioPart
+from seekable.formats.audio.audio_bytes import AudioPart, payload_of
 from seekable.formats.audio.soundfile_formats import read_with_soundfile
 from seekable.formats.audio.wave_file import is_wave, read_wave_frames, read_wave_header
 from seekable.viewer.charts import clock, waveform_svg, words_svg
