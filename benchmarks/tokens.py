@@ -16,8 +16,8 @@ from benchmarks.subprocess_peer import Library, Visitor, visiting
 
 import seekable as sk
 from seekable.packing.order.best_fit import best_fit_patterns
-from seekable.packing.order.exchange import Exchange
 from seekable.packing.order.length_order import length_order
+from seekable.packing.order.table_order import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
