@@ -80,7 +80,7 @@ class DataArgument:
 
     @cached_property
     def index(self) -> Index:
-        """How the data is indexed, and where."""
+        """The value of ``index=``: how the data is indexed, and where."""
         return index_of(self.options.index, jobs=self.jobs, executor=self.executor, publish=self.publish)
 
     @property

@@ -257,7 +257,7 @@ class Command(TyperCommand):
     """
 
     def __init__(self, name: str | None, *, params: list[Any] | None = None, **more: Any) -> None:
-        """Take what typer made of a function; the options of every command are no part of ``params``."""
+        """Take what typer made of a function; ``params`` lack the options that every command has."""
         given = params or []
         super().__init__(name, params=[each for each in given if each.name not in EVERYWHERE], **more)
         self._everywhere = [each for each in given if each.name in EVERYWHERE]

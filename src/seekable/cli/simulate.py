@@ -60,7 +60,7 @@ class RunFigures:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name."""
+        """The arguments of ``sk.simulate`` by name."""
         from seekable.cli.named_values import numbers_of
 
         cache = None if self.cache is None else round(self.cache)

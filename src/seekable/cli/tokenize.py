@@ -85,7 +85,7 @@ class StoreOptions:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name."""
+        """The arguments of ``ds.tokenize`` by name."""
         from seekable.formats.tokens.token_store_options import TokenStore
 
         given = {**asdict(self), "eos": _token(self.eos), "bos": _token(self.bos)}

@@ -209,7 +209,7 @@ _LAST = (1 << 53) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """What ``seekable plot`` draws: the target, and the options of the command."""
+    """A chart that ``seekable plot`` draws: its target, and the options of the command."""
 
     target: str
     run: RunOptions
@@ -263,7 +263,7 @@ class Plot:
 
     @property
     def _first(self) -> int:
-        """The first step."""
+        """The first step that is drawn."""
         return self.start or 0
 
     def _stop(self, loader: Loader) -> int:

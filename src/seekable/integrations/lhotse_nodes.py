@@ -1,4 +1,4 @@
-"""The nodes that stand at the bottom of a graph of Lhotse: they read positions, or the items of a stream.
+"""The nodes at the bottom of a Lhotse graph: they read positions, or items of a stream.
 
 Lhotse keeps the cursor of a pass in the node, not in its iterator. So a node has one pass at a time: a second
 one that runs beside it is noticed, and then no state is given.

@@ -27,7 +27,7 @@ __all__ = ["DataLoaderMixin", "text_stream"]
 
 
 class Config(Protocol):
-    """What a configuration of torchtitan's dataloader must have besides its own."""
+    """The fields that a configuration of torchtitan's dataloader must have besides its own."""
 
     def pipeline(self, tokenizer: Any, seq_len: int) -> Dataset | Stream:
         """Return the data of a run: dicts of arrays, ``"input"``, ``"labels"`` and what else a model takes.

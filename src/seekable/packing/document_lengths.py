@@ -287,7 +287,7 @@ class IndexedDocuments(Documents):
 
     @cached
     def offsets(self) -> Int64s:
-        """How many tokens precede each document, then all: int64; a memory map if there are many."""
+        """The tokens before each document, counted, then all: int64; a memory map if there are many."""
         if known_size(self.child, "lengths") > MOST_IN_MEMORY:
             return self.order.offsets
         return offsets_of(self.lengths)
@@ -325,7 +325,7 @@ _BYTES = 64 << 20
 @final
 @dataclass(frozen=True, eq=False)
 class RowLengths:
-    """How many tokens each row of a dataset has, and the types of the arrays with them."""
+    """The tokens that each row of a dataset has, counted, and the types of the arrays with them."""
 
     rows: KeptRows
     """The file of the lengths."""

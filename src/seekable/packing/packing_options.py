@@ -1,4 +1,4 @@
-"""How documents fill samples, as a value: ``sk.Packing``."""
+"""The choice how documents fill samples, as a value: ``sk.Packing``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Packing", "checked_packing"]
 @explains_fields("sk.Packing")
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How ``Dataset.pack`` fills samples with documents, as its ``method``.
+    """A ``method`` for ``Dataset.pack``: it says how documents fill samples.
 
     Args:
         method: ``"concat"`` puts documents end to end and cuts them; a tail shorter than a sample is left

@@ -154,7 +154,7 @@ class FormatTests:
             _check(same(records, list(ds[::-1])), f"its records are others: {records!r:.300}")
 
     def test_a_pipeline_file_opens_the_same(self) -> None:
-        """What ``ds.save`` wrote is loaded with the same fingerprint and records."""
+        """A file that ``ds.save`` wrote is loaded with the same fingerprint and records."""
         with self._written() as source, tempfile.TemporaryDirectory() as folder:
             ds = self.open(source).shuffle(seed=1)
             ds.save(path := os.path.join(folder, "pipeline.json"))

@@ -1,4 +1,4 @@
-"""The law of exact resume, as an assertion; and equality of records of any type, arrays and NaN included."""
+"""The law of exact resume, as an assertion; and equality for records with arrays, NaN and all else."""
 
 from __future__ import annotations
 

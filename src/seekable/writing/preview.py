@@ -1,4 +1,4 @@
-"""The records that decide the columns of a table: some of a dataset, or the first of a stream."""
+"""The records that decide which columns a table has: some of a dataset, or the first in a stream."""
 
 from __future__ import annotations
 

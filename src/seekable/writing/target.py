@@ -85,7 +85,7 @@ class Target:
 
     @property
     def output(self) -> FileOutput:
-        """What writes the files, and reads them again."""
+        """The storage that writes the files, and reads them again."""
         return output_of(self.folder)
 
     def join(self, name: str) -> str:

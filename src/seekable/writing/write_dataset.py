@@ -250,5 +250,5 @@ class _DatasetWriting(Writing):
                 self.note(seconds=MANIFEST_SECONDS)
 
     def write_manifest(self) -> None:
-        """Write the manifest."""
+        """Write the manifest as it is now."""
         self.file.write(self.manifest)

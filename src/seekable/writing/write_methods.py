@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.writing.write_source import WriteSource
 
     class TokenStoreOptions(Protocol):
-        """What type checkers know here of ``sk.formats.TokenStore``."""
+        """The part of ``sk.formats.TokenStore`` that type checkers know here."""
 
         @property
         def rows_per_file(self) -> int | None: ...

@@ -1,4 +1,4 @@
-"""What is written, a dataset or a stream, and one call that writes its missing files.
+"""A dataset or a stream that is written, and one call that writes its missing files.
 
 A stream is items in several lanes, each of which resumes from a state. The room of streams comes after this
 one, so the contract of items is here, and `seekable.stream` has the class that implements it.

@@ -1,4 +1,4 @@
-"""What is written of a stream: the parts of lanes, their states, the pieces that exist, the finished files.
+"""The written part of a stream: parts of lanes, their states, the pieces that exist, the finished files.
 
 A *part* of a stream is a range of slots, the same for all lanes, and each lane has the items of its own slots
 in it. Slots of a lane that has ended have no item.

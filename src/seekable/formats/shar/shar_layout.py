@@ -1,4 +1,4 @@
-"""The layout of a Shar folder: fields and their files, members of pairs, and keys of cuts."""
+"""The layout of a Shar folder: fields and their files, pairs of members, and the keys that cuts have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a format of tables: files whose records lie in groups of rows, column by column.
+"""The contract of table formats: their files hold groups of rows, column by column.
 
 The layout of a file, its groups and its schema, is read once from its footer, when the file is indexed. To
 read records the file is opened as a ``TableFile``, which returns columns of a group's rows as Arrow arrays.

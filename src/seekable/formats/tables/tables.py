@@ -288,7 +288,7 @@ class Tables(Format):
     kind: Literal["parquet", "arrow"] | None = None
 
     def __post_init__(self) -> None:
-        """Check each option."""
+        """Check the types and words that the options have."""
         checked_flag("strict", self.strict)
         check_partitions(self.partitions)
         checked_word("kind", self.kind, _KINDS)
@@ -312,7 +312,7 @@ class Tables(Format):
 
     @property
     def finder(self) -> TableFormat:
-        """What reads the footers of the files, and the files too."""
+        """The format that reads the footers of the files, and the files too."""
         if self.name == "arrow":
             return arrow_format.ArrowFormat(self.name)
         return parquet_format.ParquetFormat(self.name)

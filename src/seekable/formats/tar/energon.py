@@ -1,4 +1,4 @@
-"""Samples of tar files that other tools describe: datasets of Energon, ``.nv-meta/``, and lists of wids.
+"""Samples in tar files that other tools describe: Energon by ``.nv-meta/``, and wids by a list of shards.
 
 ``.info.json`` (older: ``.info.yaml``) has the number of samples of each shard, in the order of the dataset.
 ``split.yaml`` has for each split a list of shards, which may have braces, and under ``exclude`` what is left

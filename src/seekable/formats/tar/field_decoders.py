@@ -96,7 +96,7 @@ class FieldDecoder:
 
     @property
     def install(self) -> str:
-        """What to type where a package is missing: ``pip install 'seekable[images]'``."""
+        """The command that installs a missing package: ``pip install 'seekable[images]'``."""
         return f"pip install 'seekable[{_EXTRAS[self.missing_package]}]'"
 
 

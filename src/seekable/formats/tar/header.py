@@ -1,4 +1,4 @@
-"""The headers of a tar archive: blocks of 512 bytes with name, size and type of a member, and PAX records.
+"""The headers in a tar archive: 512 bytes with the name, size and type of a member, and PAX records.
 
 Headers are checked many at a time: an array with one row a header costs a few numpy calls. A header passes
 if its checksum has one of the forms that tools write, and is the sum of its bytes; so a single byte that

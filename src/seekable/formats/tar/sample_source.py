@@ -443,7 +443,7 @@ class _SamplesPlan(Plan):
 
 @dataclass(frozen=True, slots=True)
 class _SampleShape:
-    """What the records of one schema are made of: fields, decoders, columns."""
+    """The fields, decoders and columns from which the records of one schema are made."""
 
     names: tuple[str, ...]
     """The name of each field, by its index."""

@@ -85,7 +85,7 @@ class Tar(Format):
     pairs: bool = False
 
     def __post_init__(self) -> None:
-        """Check each option."""
+        """Check the types and words that the options have."""
         checked_word("group", self.group, ("key",))
         checked_word("splitname", self.splitname, ("first", "last"))
         checked_word("missing", self.missing, ("none",))
@@ -120,7 +120,7 @@ class Tar(Format):
 
     @property
     def finder(self) -> TarSurveyor:
-        """The surveyor of samples."""
+        """The surveyor that finds the samples."""
         return TarSurveyor(self.name)
 
     @classmethod

@@ -123,7 +123,7 @@ _TOKENS = "tokens"
 
 @final
 class StoredArray(NamedTuple):
-    """An array of the documents of a file, as it is stored: with an element for each token, or of spans."""
+    """An array of a file as it is stored: an element for each token, or spans for each document."""
 
     name: str
     dtype: np.dtype[Any]

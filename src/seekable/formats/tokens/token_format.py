@@ -65,7 +65,7 @@ class Tokens(Format):
     partitions: Hive | None = None
 
     def __post_init__(self) -> None:
-        """Check each option."""
+        """Check the types and words that the options have."""
         if self.dtype is not None:
             checked_dtype(self.dtype)
         for name in ("eos", "bos"):
@@ -98,7 +98,7 @@ class Tokens(Format):
 
     @property
     def finder(self) -> TokenSurveyor:
-        """The surveyor of documents."""
+        """The surveyor that finds the documents."""
         return TokenSurveyor(self.name)
 
     @classmethod

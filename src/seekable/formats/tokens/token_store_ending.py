@@ -1,4 +1,4 @@
-"""The last step of a token store: the tokenizer's file and ``tokens.json``, made of the facts of parts."""
+"""The last step of a token store: the tokenizer's file, and ``tokens.json`` from the facts of parts."""
 
 from __future__ import annotations
 

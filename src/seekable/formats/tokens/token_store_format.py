@@ -453,7 +453,7 @@ class TokenStoreFormat(FileFormat):
 
     @property
     def ending(self) -> Ending:
-        """What is written when all parts are whole: ``tokens.json``, or samples in place of the parts."""
+        """The files written when all parts are whole: ``tokens.json``, or samples in place of parts."""
         return self.last_step
 
     def of_one_file(self, name: str) -> NoReturn:

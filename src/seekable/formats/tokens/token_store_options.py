@@ -1,4 +1,4 @@
-"""What few token stores need, as a value: ``sk.formats.TokenStore``."""
+"""The options that few token stores need, as a value: ``sk.formats.TokenStore``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SUFFIXES = frozenset({"bin", "lengths", "sources", "idx", "facts", "json", "tmp
 @explains_fields("sk.formats.TokenStore")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenStore:
-    """How a token store is made, beyond its tokenizer, its column and the token that ends documents.
+    """The options of a token store, beyond its tokenizer, its column and the token that ends documents.
 
     ``sk.tokenize`` and ``write_tokens`` take it as ``store=``.
 

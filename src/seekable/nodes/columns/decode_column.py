@@ -1,4 +1,4 @@
-"""Decoding of rows of tables: rows taken from arrays, the records made of them, a cache, and the threads."""
+"""Rows of tables become records: rows taken from arrays, the records of them, a cache, and threads."""
 
 from __future__ import annotations
 

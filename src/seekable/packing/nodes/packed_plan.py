@@ -242,7 +242,7 @@ class WindowPlan(Plan):
 
     @property
     def bytes(self) -> int:
-        """How many bytes the arrays of the windows have."""
+        """The bytes that the arrays of the windows take."""
         sizes = (self.maker.dtypes[name].itemsize for name in self.maker.columns)
         return len(self) * self.maker.width * sum(sizes)
 

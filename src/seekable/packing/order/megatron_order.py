@@ -1,4 +1,4 @@
-"""The orders of Megatron-core: of its ``GPTDataset``, and of the ``BlendedDataset`` over several.
+"""The orders of Megatron-core: ``GPTDataset``, and ``BlendedDataset`` over several.
 
 Three arrays decide the order of a ``GPTDataset``:
 
@@ -117,7 +117,7 @@ class Megatron(Packing):
 
     @property
     def length(self) -> int:
-        """How many tokens a full sample has, with the next token."""
+        """The tokens that a full sample has, with the next token."""
         return self.tokens + self.extra
 
     def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:

@@ -69,7 +69,7 @@ class Packing(ABC):
     @property
     @abstractmethod
     def length(self) -> int:
-        """How many tokens a full sample has, with the next token if it is wanted."""
+        """The tokens that a full sample has, with the next token if it is wanted."""
 
     @abstractmethod
     def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:

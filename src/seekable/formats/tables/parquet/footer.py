@@ -268,7 +268,7 @@ class ParquetLayout:
 
     @cached
     def _places(self) -> dict[int, int]:
-        """Where the list of schema elements begins, and the list of row groups."""
+        """The bytes at which two lists begin: that of schema elements, and that of row groups."""
         places: dict[int, int] = {}
         for field, kind, at in fields(self._footer, 0):
             if kind == _LIST and field in (_SCHEMA, _ROW_GROUPS):

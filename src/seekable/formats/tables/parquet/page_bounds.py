@@ -1,4 +1,4 @@
-"""Bounds of the values of columns, from the statistics of row groups and pages, without reading values.
+"""The least and the greatest value in a column: row groups and pages say them without reading values.
 
 Statistics of row groups are read by pyarrow. Those of pages are in the ColumnIndex, where a writer has left
 one. They are used for types that are ordered in the file as their values are in Python; anything odd is

@@ -173,7 +173,7 @@ class Chat(DescribedFunction):
 
     @property
     def description(self) -> dict[str, Any]:
-        """What decides the tokens and the mask, JSON-safe: digests of tokenizer and template, and options."""
+        """The facts that decide tokens and mask, JSON-safe: digests of tokenizer and template, options."""
         source, mask = self._source, self._named
         templates = dict.fromkeys((source.usual, source.with_tools))
         shown = {
@@ -199,7 +199,7 @@ class Chat(DescribedFunction):
 
     @property
     def engine(self) -> HuggingFace:
-        """The tokenizer."""
+        """The tokenizer that makes the ids."""
         return self._engine
 
     @property
@@ -364,7 +364,7 @@ class _named:  # noqa: N801 - used as a statement
         self._index = index
 
     def __enter__(self) -> None:
-        """Do nothing."""
+        """Do nothing: only errors are changed."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Raise the error that names the record, if its conversation is unfit."""

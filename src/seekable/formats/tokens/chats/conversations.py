@@ -264,7 +264,7 @@ _TOLD = frozenset({"role", "content", "thinking", "reasoning", "reasoning_conten
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side says."""
+    """The words of one side, until the other one speaks."""
 
     role: str
     """"system", "user", "assistant", "tool", or another name that the record has for a role."""

@@ -81,7 +81,7 @@ _WIDE = re.compile(r"\d{7}|%[^a-zA-Z%]*\*|:[^}]*\{")
 
 @final
 class _Watch:
-    """What one rendering has used, and what it has marked."""
+    """Counts the work of one rendering, and keeps the spans that it marks."""
 
     __slots__ = ("_begun", "_made", "_seconds", "_ticks", "length", "now", "spans")
 

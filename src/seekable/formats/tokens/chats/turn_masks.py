@@ -45,7 +45,7 @@ _ALL, _WEIGHT, _ASSISTANT = "all", "weight", "assistant"
 
 @dataclass(frozen=True, slots=True)
 class TurnMask:
-    """What the loss is taken of."""
+    """Chooses the tokens that count in the loss."""
 
     roles: tuple[str, ...]
     """The roles of turns; none where another rule holds."""

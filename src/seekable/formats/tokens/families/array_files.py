@@ -1,4 +1,4 @@
-"""Arrays of tokens in files of numpy and of safetensors: one row, or a document in each row.
+"""Arrays of tokens in numpy and safetensors files: one row, or a document in each row.
 
 Nothing that numpy pickled is loaded. A file of safetensors has the size of a header as 64 bits, the header,
 which is JSON, and the bytes of the tensors; one of them has the tokens.

@@ -1,4 +1,4 @@
-"""The form that shards of LitData and of MDS share, and the chunks of LitData with tokens.
+"""The form that LitData and MDS give their shards, and the chunks of tokens that LitData writes.
 
 An index.json lies beside the shards. A shard begins with a number of items N, and with N + 1 offsets from the
 start of the file: where each item starts, and where the last one ends. All are little-endian and of 32 bits.

@@ -324,7 +324,7 @@ class Tokenizing:
         )
 
     def _ids(self, taken: Taken) -> tuple[NDArray[np.integer[Any]], Int64s, NDArray[np.int64] | None]:
-        """Return the ids of all texts, the number of each, and the characters of each, if spans need them."""
+        """Return the ids of all texts, their counts by text, and their characters, if spans need them."""
         engine = self.engine
         if not taken.texts:
             return np.empty(0, self.dtype), np.zeros(0, np.int64), None

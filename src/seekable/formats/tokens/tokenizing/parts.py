@@ -245,7 +245,7 @@ class SpanColumn:
 
     @property
     def described(self) -> dict[str, Any]:
-        """How spans are read, JSON-safe."""
+        """The rule by which spans are read, JSON-safe."""
         return {"units": self.how.units, "labels": list(self.how.labels)}
 
     def made(

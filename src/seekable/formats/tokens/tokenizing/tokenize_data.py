@@ -179,7 +179,7 @@ def _checked_parts(how: TokenStore) -> TokenStore:
 def _form(
     node: Node, tokenizer: Any, column: str, eos: str | int | None, how: TokenStore
 ) -> tuple[TokenStoreFormat, Node]:
-    """Return the format of the store, and the dataset for a reader of the columns of texts alone."""
+    """Return the format of the store, and the dataset that reads its columns of texts alone."""
     given = None if isinstance(tokenizer, Chat) else _arrays_of(how, node)
     made = tokenizing(tokenizer, how, column=column, eos=eos, given=given)
     asked = AskedTypes(
