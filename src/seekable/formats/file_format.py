@@ -174,9 +174,10 @@ class FileFormat(ABC):
             InvalidArgument: the name ends as that of another format, or of another compression.
         """
 
-    @abstractmethod
     def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format with all that it needs of the records before the first one is written.
+
+        By default it needs nothing of them, and is returned unchanged.
 
         Args:
             preview: some of the records.
@@ -190,6 +191,7 @@ class FileFormat(ABC):
         Raises:
             WrongType: a record cannot be written.
         """
+        return self, None
 
     @abstractmethod
     def write(

@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Generic, TypeVar
 
 import msgspec
+
+from seekable.formats.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EncodedRecords", "merge_encoded", "open_pieces", "write_encoded"]
+__all__ = ["EncodedFormat", "EncodedRecords", "open_pieces"]
 
 _MOST_OPEN = 256
 """The most pieces that are open files at once: a process may have 1,024 of them in most systems."""
@@ -55,27 +58,32 @@ class EncodedRecords(Generic[Record]):
     records: Sequence[Record]
 
 
-def write_encoded(file: BinaryIO, records: Iterable[msgspec.Struct]) -> None:
-    """Write encoded records to a piece."""
-    for record in records:
-        encoded = msgspec.msgpack.encode(record)
-        file.write(_LENGTH.pack(len(encoded)))
-        file.write(encoded)
+class EncodedFormat(FileFormat):
+    """A format whose pieces hold each record encoded, after its length."""
 
+    record: ClassVar[type[msgspec.Struct]]
+    """The type of an encoded record."""
 
-def merge_encoded(
-    pieces: Sequence[str], turns: Iterable[NDArray[np.intp]], kind: type[Record]
-) -> Iterator[EncodedRecords[Record]]:
-    """Yield the encoded records of pieces one at a time, as they may be large; see ``FileFormat.merged``.
+    @abstractmethod
+    def encoded(self, chunks: Iterator[Any]) -> Iterator[msgspec.Struct]:
+        """Yield the records of chunks, encoded.
 
-    Args:
-        pieces: the paths of the pieces.
-        turns: the indices of pieces.
-        kind: the type of the records.
-    """
-    with open_pieces(pieces) as files:
-        for turn in turns:
-            for number in turn.tolist():
-                file = files[number]
-                (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-                yield EncodedRecords([msgspec.msgpack.decode(file.read(length), type=kind)])
+        Raises:
+            UnwritableRecord: as ``write``.
+        """
+
+    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+        """Write some records of one lane, encoded."""
+        for record in self.encoded(chunks):
+            encoded = msgspec.msgpack.encode(record)
+            file.write(_LENGTH.pack(len(encoded)))
+            file.write(encoded)
+
+    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
+        """Yield the encoded records of pieces one at a time, as they may be large."""
+        with open_pieces(pieces) as files:
+            for turn in turns:
+                for number in turn.tolist():
+                    file = files[number]
+                    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+                    yield EncodedRecords([msgspec.msgpack.decode(file.read(length), type=self.record)])

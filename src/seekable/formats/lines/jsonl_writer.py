@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
 
 
@@ -185,10 +184,6 @@ class JsonLines(FileFormat):
         suffixes = card_named("jsonl").suffixes
         content = "a file of JSON lines"
         return type(self)(one_file_compression(name, self.compression, suffixes=suffixes, content=content))
-
-    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the format unchanged: a line of JSON does not depend on other records."""
-        return self, None
 
     def write(
         self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()

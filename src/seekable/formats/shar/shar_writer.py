@@ -10,6 +10,7 @@ import warnings
 import zlib
 from array import array
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn, Self, final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from seekable._arguments import checked_count, checked_flag, explains_keywords
 from seekable._other_words import STORAGE
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.file_format import FileFormat, UnwritableRecord
+from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.lines.jsonl_writer import json_lines
 from seekable.formats.shar.shar_cuts import EncodedCut, UnwritableCut, encoded_cut
 from seekable.formats.shar.shar_layout import SharLayout, checked_layout
@@ -28,16 +29,15 @@ from seekable.storage.addresses import shown
 from seekable.storage.compression import WITH_HEADER
 from seekable.storage.files import create_new
 from seekable.storage.paths import output_of, output_path
-from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
+from seekable.writing.encoded_pieces import EncodedFormat, EncodedRecords
 from seekable.writing.target import made_folder, unfinished_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from numpy.typing import NDArray
+    import msgspec
 
-    from seekable.formats.file_format import Preview
     from seekable.formats.shar.shar_layout import SharLayout
     from seekable.storage.access import Storage
 
@@ -439,7 +439,7 @@ def shar(
 
 
 @dataclass(frozen=True, slots=True)
-class SharFormat(FileFormat):
+class SharFormat(EncodedFormat):
     """The format of Shar folders."""
 
     layout: SharLayout
@@ -448,6 +448,7 @@ class SharFormat(FileFormat):
     """The records of a shard, where the call that writes them does not say it."""
 
     name: ClassVar[str] = "shar"
+    record: ClassVar[type[msgspec.Struct]] = EncodedCut
     hidden_suffix: ClassVar[str] = ".idx"
 
     @property
@@ -482,10 +483,6 @@ class SharFormat(FileFormat):
         )
         raise InvalidArgument(message)
 
-    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the format unchanged: a cut does not depend on others."""
-        return self, None
-
     def write(
         self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
     ) -> None:
@@ -496,14 +493,9 @@ class SharFormat(FileFormat):
                 shard.add(cut)
         shard.end()
 
-    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write the cuts of one lane to a piece, encoded, each after its length."""
-        for records in chunks:
-            write_encoded(file, self._encoded(records))
-
-    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
-        """Yield the cuts of pieces, one at a time."""
-        return merge_encoded(pieces, turns, EncodedCut)
+    def encoded(self, chunks: Iterator[Any]) -> Iterator[EncodedCut]:
+        """Yield cuts, encoded."""
+        return chain.from_iterable(map(self._encoded, chunks))
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of cuts, None if a file of the shard is damaged."""

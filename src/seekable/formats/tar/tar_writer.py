@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import gzip
 import io
+import itertools
 import json
 import operator
 import re
@@ -27,7 +28,7 @@ import numpy as np
 from seekable._optional import optional
 from seekable.errors import BadValue, UnsupportedFormat
 from seekable.formats.classify import find_data
-from seekable.formats.file_format import FileFormat, UnwritableRecord
+from seekable.formats.file_format import UnwritableRecord
 from seekable.formats.tar.field_decoders import last_component
 from seekable.formats.tar.field_values import to_tenbin
 from seekable.formats.tar.header import BLOCK_BYTES
@@ -44,16 +45,14 @@ from seekable.writing.compressed_files import (
     read_pieces,
     write_pieces,
 )
-from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
+from seekable.writing.encoded_pieces import EncodedFormat, EncodedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
     import cbor2
-    from numpy.typing import NDArray
 
-    from seekable.formats.file_format import Preview
     from seekable.storage.compression import Compression
 else:
     cbor2 = optional("cbor2", extra="cbor")
@@ -84,13 +83,24 @@ def tar(*, compression: str | None = None) -> TarFormat:
     return TarFormat(checked_compression(compression))
 
 
+class _EncodedSample(msgspec.Struct, frozen=True):
+    """One record, ready to be written."""
+
+    key: str | None
+    """The key; None for a record without one, whose key is then its number."""
+
+    fields: list[tuple[str, bytes]]
+    """The fields in the order of the record, each with the content of its member."""
+
+
 @dataclass(frozen=True, slots=True)
-class TarFormat(FileFormat):
+class TarFormat(EncodedFormat):
     """The format of tar files: consecutive members for each record, ``KEY.FIELD``."""
 
     compression: Compression | None
 
     name: ClassVar[str] = "tar"
+    record: ClassVar[type[msgspec.Struct]] = _EncodedSample
 
     @property
     def way_out(self) -> str:
@@ -115,24 +125,15 @@ class TarFormat(FileFormat):
             one_file_compression(name, self.compression, suffixes=(".tar",), content="a tar file")
         )
 
-    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the format unchanged: a sample does not depend on other records."""
-        return self, None
-
     def write(
         self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
     ) -> None:
         """Write the members of each record; a record without a key has its number as the key."""
         write_pieces(file, archive(_members(chunks, first)), self.compression)
 
-    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write the samples of one lane to a piece, encoded, each after its length."""
-        for records in chunks:
-            write_encoded(file, _encoded_samples(records))
-
-    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
-        """Yield the samples of pieces, one at a time."""
-        return merge_encoded(pieces, turns, _EncodedSample)
+    def encoded(self, chunks: Iterator[Any]) -> Iterator[_EncodedSample]:
+        """Yield records as samples."""
+        return itertools.chain.from_iterable(map(_encoded_samples, chunks))
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of samples, None if the file is damaged."""
@@ -153,16 +154,6 @@ _KEY_DIGITS = 9
 
 _LEFT_OUT = re.compile(r"__[^/]*__(/|$)")
 """The names that WebDataset and its readers leave out."""
-
-
-class _EncodedSample(msgspec.Struct, frozen=True):
-    """One record, ready to be written."""
-
-    key: str | None
-    """The key; None for a record without one, whose key is then its number."""
-
-    fields: list[tuple[str, bytes]]
-    """The fields in the order of the record, each with the content of its member."""
 
 
 def _encoded_samples(records: Sequence[Any]) -> Iterator[_EncodedSample]:

@@ -13,7 +13,7 @@ import xxhash
 
 from seekable._spans import is_spans, type_text
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.file_format import USUAL_ROWS, FileFormat, TracedRecords, UnwritableRecord
+from seekable.formats.file_format import USUAL_ROWS, TracedRecords, UnwritableRecord
 from seekable.formats.tokens.families.indexed_dataset import MOST_INDEXED, index_bytes
 from seekable.formats.tokens.token_store import (
     EDGE_BYTES,
@@ -26,7 +26,7 @@ from seekable.formats.tokens.token_store import (
 from seekable.formats.tokens.tokenizing.encoding import LOSS_MASK, EncodedDocuments
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument, default_dtype, token_dtype
 from seekable.nodes.graph import HOLE
-from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
+from seekable.writing.encoded_pieces import EncodedFormat, EncodedRecords
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.file_format import Ending, Preview
+    from seekable.formats.file_format import Ending, FileFormat, Preview
     from seekable.formats.tokens.tokenizing.encoding import Taken, Tokenizing
     from seekable.formats.tokens.tokenizing.parts import DocumentSpans
 
@@ -380,7 +380,7 @@ class _Document(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenStoreFormat(FileFormat):
+class TokenStoreFormat(EncodedFormat):
     """The format of token stores."""
 
     tokenizing: Tokenizing
@@ -405,6 +405,7 @@ class TokenStoreFormat(FileFormat):
     """The records of a part, where the call that writes says nothing else."""
 
     name: ClassVar[str] = "tokens"
+    record: ClassVar[type[msgspec.Struct]] = _Document
     takes_origins: ClassVar[bool] = True
 
     @property
@@ -504,15 +505,11 @@ class TokenStoreFormat(FileFormat):
                     part.add(some)
         part.end()
 
-    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write the documents of one lane to a piece, each after its length."""
+    def encoded(self, chunks: Iterator[Any]) -> Iterator[_Document]:
+        """Yield the documents of one lane."""
         for records in _gathered(chunks, self.tokenizing.engine.together):
             for some in self._encoded(records):
-                write_encoded(file, self._split(some))
-
-    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
-        """Yield the documents of pieces, one at a time."""
-        return merge_encoded(pieces, turns, _Document)
+                yield from self._split(some)
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return how many documents a part has; None if one of its files is not as it was written."""
