@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from seekable.cli.shared_options import DataOptions, PathArgument, Shown, examples, option
+from seekable.errors import SeekableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,10 +94,6 @@ def bench(
 
 def _decoded_otherwise(argument: DataArgument) -> dict[str, Dataset]:
     """Return the data with other decodings, those that its format has."""
-    from contextlib import suppress
-
-    from seekable.errors import SeekableError
-
     found: dict[str, Dataset] = {}
     for decode in _OTHERS:
         with suppress(SeekableError):

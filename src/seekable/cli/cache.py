@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seekable.cli.shared_options import Command, Shown, command, examples
+from seekable.errors import DataNotFound, InvalidArgument
 
 if TYPE_CHECKING:
     from seekable.remote.cache.disk_cache import CachedObject, DiskCache
@@ -55,8 +57,6 @@ def list_objects(
 
     KEPT is the bytes of the object that are on disk, and USED the time since they were last used.
     """
-    import time
-
     from seekable.cli.output import write_document, write_facts, write_line, write_table
     from seekable.remote.cache.disk_cache import disk_caches, is_chosen
 
@@ -96,7 +96,6 @@ def remove_objects(
     The exit code is 4 if no object fits.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.errors import InvalidArgument
     from seekable.remote.cache.disk_cache import disk_caches
     from seekable.storage.memory import bytes_in_words
     from seekable.viewer.facts.json_documents import in_words
@@ -132,7 +131,6 @@ def _refuse_none(objects: list[CachedObject], addresses: list[str]) -> None:
     Raises:
         DataNotFound: there is no object.
     """
-    from seekable.errors import DataNotFound
     from seekable.remote.cache.disk_cache import remote_folder
 
     if not objects:

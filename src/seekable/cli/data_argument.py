@@ -17,7 +17,7 @@ from seekable.cli.shared_options import DataOptions, Shown
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import is_pipeline_file, needed_names, read_pipeline
-from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
+from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat, WrongType
 from seekable.formats.classify import classify
 from seekable.formats.shar.shar_source import DataSource
 from seekable.formats.tar.field_decoders import checked_decode
@@ -290,8 +290,6 @@ def _made(name: str) -> Executor:
 
 
 def _ray(name: str) -> Executor:
-    import os
-
     # What programs print on the nodes would come to stdout, between the data.
     os.environ.setdefault("RAY_LOG_TO_DRIVER", "0")
     address = name if "://" in name else name.partition(":")[2] or None
@@ -300,7 +298,6 @@ def _ray(name: str) -> Executor:
 
 
 def _of_function(name: str) -> Executor:
-    from seekable.errors import WrongType
     from seekable.viewer.facts.pipelines import made_by
 
     made: Executor = made_by(name, "an executor")

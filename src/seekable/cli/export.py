@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +18,7 @@ from seekable.cli.shared_options import (
     examples,
     option,
 )
+from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -87,7 +91,6 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
     """
     from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.cli.output import BuildWatch
-    from seekable.errors import InvalidArgument
 
     target = _of_suffix(folder) if target is None else target
     if target not in _FORMATS:
@@ -105,11 +108,8 @@ def export(  # noqa: PLR0913 - an argument for each of its own options
         }
         if compression is not None:
             arguments["compression"] = None if compression == "none" else compression
-        watch = BuildWatch(shown=not shown.quiet)
-        try:
+        with closing(BuildWatch(shown=not shown.quiet)) as watch:
             written = getattr(records, f"write_{target}")(folder, progress=watch, **arguments)
-        finally:
-            watch.close()
     _print(folder, written, as_json=shown.as_json, quiet=shown.quiet)
 
 
@@ -124,11 +124,7 @@ def _of_suffix(folder: str) -> str:
 
 
 def _records(argument: DataArgument, *, as_table: bool) -> Dataset | Stream:
-    import os
-    import re
-
     from seekable.dataset.dataset import Dataset
-    from seekable.errors import WrongType
     from seekable.nodes.node import node_of
     from seekable.stream.stream import Stream
     from seekable.viewer.facts.pipelines import made_by
@@ -146,7 +142,6 @@ def _records(argument: DataArgument, *, as_table: bool) -> Dataset | Stream:
 
 def _shuffled(records: Dataset | Stream, seed: int) -> Dataset:
     from seekable.dataset.dataset import Dataset
-    from seekable.errors import InvalidArgument
 
     if isinstance(records, Dataset):
         return records.shuffle(seed=seed)

@@ -8,6 +8,7 @@ import typer
 
 from seekable.cli.exits import other_word
 from seekable.cli.shared_options import DataOptions, PathArgument, Shown, argument, examples, option
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +103,6 @@ def _refuse(packing: dict[str, Any]) -> None:
     Raises:
         InvalidArgument: there is one.
     """
-    from seekable.errors import InvalidArgument
-
     for name in (name for name, value in packing.items() if value is not None):
         message = f"--{name} is for packed samples: say with --sample how many tokens these have"
         raise InvalidArgument(message)

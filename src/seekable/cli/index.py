@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +18,7 @@ from seekable.cli.shared_options import (
     examples,
     option,
 )
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,8 +126,6 @@ def _indexed(data: DataArgument, *, pages: bool) -> dict[str, Any]:
         data: the dataset.
         pages: True to find the pages of Parquet files too.
     """
-    import time
-
     from seekable.formats.tables.tables import TableSource
     from seekable.index.location import shown_path
     from seekable.storage.file_names import INDEX_FOLDER
@@ -172,8 +173,6 @@ def _named_tool(tool: Tool | None) -> Literal["lhotse", "energon"]:
     Raises:
         InvalidArgument: no tool is named.
     """
-    from seekable.errors import InvalidArgument
-
     if tool is None:
         message = "--output-dir is for --for lhotse and --for energon; the index of seekable goes to"
         raise InvalidArgument(f"{message} --index folder=FOLDER")
@@ -195,10 +194,7 @@ def _write_for_tool(
         InvalidArgument: two indexes would have one path, or a path is an address.
         SeekableError: a file has no such index; nothing is written before all names are looked at.
     """
-    import os
-
     from seekable.cli.output import write_document, write_line
-    from seekable.errors import InvalidArgument
     from seekable.formats.shar.index_files import files_to_index, one_path_twice, write_indexes
     from seekable.viewer.facts.json_documents import json_safe
 
@@ -257,8 +253,6 @@ def _refuse_options(given: Mapping[str, object]) -> None:
     Raises:
         InvalidArgument: there is one.
     """
-    from seekable.errors import InvalidArgument
-
     for name, value in given.items():
         if value:
             message = (

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from seekable.cli.shared_options import DataOptions, RunOptions, Shown, argument, examples, option
+from seekable.errors import InvalidArgument
 
 EPILOG = examples(
     "plot lengths corpus/ -o lengths.svg",
@@ -93,7 +94,6 @@ def plot(  # noqa: PLR0913 - an argument for each of its own options
     """
     from seekable.cli.output import write_line
     from seekable.cli.view_targets import Plot
-    from seekable.errors import InvalidArgument
     from seekable.viewer.facts.json_documents import document
 
     if as_csv and shown.as_json:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seekable.cli.shared_options import Shown, argument, examples, option
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from seekable.cli.output import StatusLine
@@ -33,8 +36,6 @@ def recompress(
     What is written is read back and compared, and appears whole or not at all; nothing is overwritten, and
     the old files stay.
     """
-    import os
-
     from seekable.cli.output import StatusLine, write_document, write_line
     from seekable.storage.compression import uncompressed_name
 
@@ -56,8 +57,6 @@ def recompress(
 
 def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dict[str, Any]:
     """Write one file as frames of zstd, and return the document about it."""
-    import time
-
     from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
     from seekable.storage.seek_points import recompress as write_frames
@@ -100,9 +99,6 @@ def _check(path: str, targets: list[str]) -> None:
         DataNotFound: the source does not exist.
         InvalidArgument: the target exists, or another target has the same path, or one is an address.
     """
-    import os
-
-    from seekable.errors import InvalidArgument
     from seekable.storage.files import stat_file
 
     target = targets[-1]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seekable.cli.shared_options import DataOptions, Shown, argument, examples, option
+from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.cli.data_argument import DataArgument
@@ -111,7 +114,6 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
     """
     from seekable.dataset.dataset import Dataset
     from seekable.dataset.pipeline.pipeline_file import is_pipeline_file
-    from seekable.errors import InvalidArgument, WrongType
     from seekable.nodes.node import node_of
     from seekable.remote.simulation.simulate import DEFAULT_WINDOW, reshuffled
     from seekable.viewer.facts.pipelines import made_by
@@ -137,8 +139,6 @@ def _dataset(data: DataArgument, order: dict[str, int | None], *, shuffle: bool)
 
 def _is_function(target: str) -> bool:
     """Return True if a target is ``module:function`` of a module that is there, and no file or address."""
-    import os
-
     module = target.partition(":")[0]
     is_name = module.replace(".", "").isidentifier() and ":" in target and "://" not in target
     return is_name and not os.path.exists(target) and _has_module(module)
@@ -147,8 +147,6 @@ def _is_function(target: str) -> bool:
 def _has_module(name: str) -> bool:
     """Return True if there is such a module in the working folder or on Python's path."""
     import importlib.util
-    import os
-    import sys
 
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -120,8 +123,6 @@ def tokenize(
     when it is given again, and the bytes are the same for any number of processes. Another source, tokenizer
     or option is refused.
     """
-    import time
-
     from seekable.cli.data_argument import DataArgument, executor_of
     from seekable.formats.tokens.tokenizing.tokenize_data import tokenize as write_tokens
     from seekable.formats.tokens.tokenizing.tokenize_data import tokens_in
@@ -131,11 +132,8 @@ def tokenize(
         argument = DataArgument(sources[0], data, shown, **given)
         source = argument.dataset()
         before, begun = 0 if store.overwrite else tokens_in(store.to), time.perf_counter()
-        watch = argument.watch
-        try:
+        with closing(argument.watch) as watch:
             write_tokens(source, **store.arguments, jobs=jobs, executor=cluster, progress=watch)
-        finally:
-            watch.close()
     report = _report(store.to, time.perf_counter() - begun, before)
     _print(report, as_json=shown.as_json, quiet=shown.quiet)
 
@@ -177,8 +175,6 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
 
 def _bytes_below(folder: str) -> int:
     """Return the bytes of all files below a folder, but for those whose names begin with a dot."""
-    import os
-
     from seekable.storage.paths import is_folder, output_of, output_path
 
     folder = output_path(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,21 +65,17 @@ def verify(
     from seekable.dataset.verify_data import verify_sources
     from seekable.viewer.facts.json_documents import verification_document
 
-    watch = BuildWatch(shown=not shown.quiet)
-    depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
-    try:
-        with executor_of(executor, jobs=jobs) as cluster:
-            argument = DataArgument(path, data, shown)
-            index = argument.index
-            place: dict[str, Any] = {"index_dir": index.folder, "jobs": jobs, "executor": cluster}
-            if is_pipeline_file(path):
-                argument.refuse_options()
-                found = verify_sources(argument.order(), **depth, **place)
-            else:
-                named: dict[str, Any] = {"format": argument.format, "allow": index.allow}
-                found = verify_data(path, **named, **depth, **place)
-    finally:
-        watch.close()
+    with closing(BuildWatch(shown=not shown.quiet)) as watch, executor_of(executor, jobs=jobs) as cluster:
+        argument = DataArgument(path, data, shown)
+        index = argument.index
+        depth: dict[str, Any] = {"deep": deep, "decode": decode, "progress": watch}
+        place: dict[str, Any] = {"index_dir": index.folder, "jobs": jobs, "executor": cluster}
+        if is_pipeline_file(path):
+            argument.refuse_options()
+            found = verify_sources(argument.order(), **depth, **place)
+        else:
+            named: dict[str, Any] = {"format": argument.format, "allow": index.allow}
+            found = verify_data(path, **named, **depth, **place)
     if shown.as_json:
         write_document(verification_document(path, found, deep=deep, decode=decode))
     else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 import typer
 
 from seekable.cli.shared_options import DataOptions, RunOptions, Shown, argument, examples, option
+from seekable.errors import InvalidArgument
 
 EPILOG = examples(
     "view corpus/                                  data: filter, sort, search, statistics",
@@ -84,8 +87,6 @@ def view(  # noqa: PLR0913 - an argument for each of its own options
     unless SEEKABLE_VIEW_TOKEN says it. Ctrl-C ends the viewer. Nothing is written but the index that any
     command would write. From another machine: ssh -L 7335:127.0.0.1:7335 HOST.
     """
-    import os
-
     from seekable.cli.data_argument import index_of
     from seekable.cli.view_targets import opened_targets, place_of
     from seekable.viewer.media import media_roots
@@ -122,8 +123,6 @@ def _check_host(host: str, allowed: list[str] | None) -> None:
     Raises:
         InvalidArgument: it is not.
     """
-    from seekable.errors import InvalidArgument
-
     if host in {"127.0.0.1", "localhost", "::1"}:
         return
     if not allowed:
@@ -138,8 +137,6 @@ def _announce(
     server: Any, place: str, files: ExitStack, *, as_json: bool, quiet: bool, browser: bool
 ) -> None:
     """Print the link, and open it in a browser of this machine, by a file that is removed with ``files``."""
-    import os
-    import sys
     import webbrowser
 
     from seekable.cli.output import write_document, write_line

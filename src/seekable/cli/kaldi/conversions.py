@@ -17,6 +17,7 @@ from seekable.cli.shared_options import (
     examples,
     option,
 )
+from seekable.errors import BadKey, CorruptRecord, InvalidArgument, MissingColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +83,6 @@ def to_parquet(
 
 
 def _check(out: str, *, overwrite: bool) -> None:
-    from seekable.errors import InvalidArgument
     from seekable.storage.paths import exists
 
     if exists(out) and not overwrite:
@@ -191,8 +191,6 @@ def _decoded(line: bytes, source: str, number: int, offset: int) -> Any:
 
     import msgspec
 
-    from seekable.errors import CorruptRecord
-
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -205,8 +203,6 @@ def _decoded(line: bytes, source: str, number: int, offset: int) -> Any:
 
 
 def _value(document: Any, field: str) -> Any:
-    from seekable.errors import MissingColumn
-
     if not isinstance(document, dict) or field not in document:
         found = f"the fields {sorted(document)}" if isinstance(document, dict) else type(document).__name__
         raise MissingColumn(f"a line must be an object with the field {field!r} (got {found[:200]})")
@@ -215,8 +211,6 @@ def _value(document: Any, field: str) -> Any:
 
 def _key(value: Any) -> str:
     """Return a key as text; an integer is one too."""
-    from seekable.errors import BadKey
-
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadKey(f"a key must be text without white space, or an integer (got {value!r})")
     return str(value)

@@ -13,6 +13,7 @@ from seekable.cli.shared_options import (
     TableOptions,
     examples,
 )
+from seekable.errors import InvalidArgument
 
 HEAD_EPILOG = examples(
     "kaldi head scp:feats.scp -n 1",
@@ -71,7 +72,6 @@ def _text(value: Any, holder: Any) -> bytes:
     import io
 
     from seekable.cli.kaldi.object_forms import to_json
-    from seekable.errors import InvalidArgument
     from seekable.formats.lines.jsonl_writer import json_text
 
     file = io.BytesIO()

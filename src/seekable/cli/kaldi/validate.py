@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,8 +45,6 @@ def validate(
     Each object of a table is read; keys must be sorted and occur once. A data directory is checked as
     utils/validate_data_dir.sh does. The exit code is 3 where something is wrong.
     """
-    import os
-
     from seekable.cli.kaldi.named_tables import as_rspecifier, looks_like_a_table
     from seekable.storage.paths import is_folder
 
@@ -127,8 +126,6 @@ def _of_table(rspecifier: str, check: TableCheck) -> dict[str, Any]:
 
 def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -> None:
     """Cut a torn last entry off an archive, and say so on stderr."""
-    import os
-
     from seekable.cli.kaldi.named_tables import as_rspecifier, chosen_holder
     from seekable.cli.output import tell
     from seekable.kaldi import parse_rspecifier
