@@ -114,14 +114,14 @@ def _kaldi_group() -> TyperGroup:
     """Return the commands of ``seekable kaldi``, which are imported late."""
     from typer.main import get_group
 
-    from seekable.cli.kaldi import conversions, copy, entries, validate
+    from seekable.cli.kaldi import conversions, entries
 
     commands = typer.Typer(rich_markup_mode=None)
     for function, epilog in (
-        (copy.copy, copy.EPILOG),
+        (conversions.copy, conversions.COPY_EPILOG),
         (entries.head, entries.HEAD_EPILOG),
         (entries.shapes, entries.SHAPES_EPILOG),
-        (validate.validate, validate.EPILOG),
+        (entries.validate, entries.VALIDATE_EPILOG),
         (conversions.to_parquet, conversions.TO_PARQUET_EPILOG),
         (conversions.from_jsonl, conversions.FROM_JSONL_EPILOG),
     ):
