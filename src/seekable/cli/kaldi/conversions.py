@@ -1,4 +1,4 @@
-"""``seekable kaldi copy``, ``to-parquet`` and ``from-jsonl``: tables copied, converted, and made from lines."""
+"""``seekable kaldi copy``, ``to-parquet`` and ``from-jsonl``: tables copied, converted, made from lines."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument
 from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.tokens.chats.turns import Turn
+    from seekable.formats.tokens.chats.conversations import Turn
     from seekable.formats.tokens.tokenizing import engines
     from seekable.formats.tokens.tokenizing.engine import Engine
     from seekable.nodes.node import Node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from seekable.errors import DataNotFound, KeyNotFound
-from seekable.formats.tokens.chats.turns import turns_of
+from seekable.formats.tokens.chats.conversations import turns_of
 from seekable.loader.steerable import entries_at, made_by
 from seekable.loader.step_plan import own_bytes, places_of
 from seekable.nodes.bases import calls_functions
