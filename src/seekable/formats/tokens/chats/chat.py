@@ -16,11 +16,11 @@ import xxhash
 from seekable._arguments import checked_count, checked_path, checked_seconds, explains_keywords
 from seekable._lazy import lazy
 from seekable._optional import optional
-from seekable.errors import AccessDenied, BadValue, DataNotFound, InvalidArgument, WrongType
+from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.formats.tokens.chats.conversations import Conversation, UnfitChat, conversation_of, plain
 from seekable.formats.tokens.chats.turn_masks import mask_of_spans, turn_mask
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument, default_dtype, fail_at_culprit
-from seekable.formats.tokens.tokenizing.engines import engine_of
+from seekable.formats.tokens.tokenizing.engines import engine_of, unread_text_named
 from seekable.formats.tokens.tokenizing.huggingface_engine import HuggingFace, offsets_of, without_threads
 from seekable.state.canonical import fingerprint_of
 from seekable.state.functions import DescribedFunction, describe_function
@@ -539,16 +539,6 @@ def _object(path: str) -> dict[str, Any]:
 
 
 def _text(path: str) -> str:
-    try:
+    way_out = "give template=, the text of one or the path of its file"
+    with unread_text_named("chat template", path, form="template", way_out=way_out):
         return read_bytes(path).decode()
-    except FileNotFoundError:
-        message = (
-            f"there is no chat template at {path!r}: give template=, the text of one or the path of its file"
-        )
-        raise DataNotFound(message) from None
-    except PermissionError as error:
-        message = f"no permission to read the chat template {path!r}"
-        raise AccessDenied(message) from error
-    except UnicodeDecodeError as error:
-        message = f"{path!r} is no template: it is not UTF-8 at byte {error.start}"
-        raise InvalidArgument(message) from error

@@ -322,16 +322,10 @@ def _masks(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], tuple[
     name = os.path.basename(file.path)
     if _TOKENS not in name:
         return (), ()
-    mask = name.replace(_TOKENS, _MASK)
-    path = os.path.join(os.path.dirname(file.path), mask)
-    if not paths.is_file(path):
-        return (), (SideFile.absent(mask),)
-    with opened_side(path) as side:
-        if side.size != total:
-            found = f"{side.size} bytes"
-            expected = f"{total} bytes, one for each token of {file.path!r}"
-            raise side.error(min(side.size, total), expected=expected, found=found, way_out=_OLMO_CUT)
-        return (AlignedFile("label_mask", "|b1", mask),), (side.entry(file.path),)
+    path = os.path.join(os.path.dirname(file.path), name.replace(_TOKENS, _MASK))
+    expected = f"{total} bytes, one for each token of {file.path!r}"
+    aligned, mask = _mask(file, path, total, ("label_mask", "|b1"), expected=expected, way_out=_OLMO_CUT)
+    return aligned, (mask,)
 
 
 def _csv_bounds(side: Side, total: int, path: str) -> NDArray[np.uint64]:
@@ -412,7 +406,8 @@ def survey_datatrove(file: TokenFile) -> Survey:
         beside.append(side.entry(file.path))
         where, digest = os.path.basename(side.path), side.digest()
     warnings = ends_compared(file, 0, dtype, documents=len(bounds) - 1, where=where)
-    aligned, loss = _loss(file, total)
+    path, expected = f"{file.path}.loss", f"{total} bytes, one for each token"
+    aligned, loss = _mask(file, path, total, ("loss_mask", "|u1"), expected=expected, way_out=_DATATROVE_CUT)
     beside.append(loss)
     schema = TokenSchema(dtype, aligned=aligned, beside=tuple(beside), warnings=warnings)
     return token_survey(bounds, schema, digest=digest)
@@ -478,17 +473,27 @@ def _index_bounds(side: Side, width: int) -> NDArray[np.uint64]:
     return bounds * np.uint64(width)
 
 
-def _loss(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], SideFile]:
-    path = f"{file.path}.loss"
+def _mask(
+    file: TokenFile, path: str, total: int, array: tuple[str, str], *, expected: str, way_out: str
+) -> tuple[tuple[AlignedFile, ...], SideFile]:
+    """Return an array beside a file that has a byte for each token, and what the schema keeps of it.
+
+    Args:
+        file: the file of tokens.
+        path: the path of the array, which need not be there.
+        total: the number of tokens.
+        array: the name of the array in records, and its type.
+        expected: the size in words, for the error.
+        way_out: the advice of the error.
+
+    Raises:
+        CorruptTokens: the array has another size.
+    """
     name = os.path.basename(path)
     if not paths.is_file(path):
         return (), SideFile.absent(name)
     with opened_side(path) as side:
         if side.size != total:
-            raise side.error(
-                min(side.size, total),
-                expected=f"{total} bytes, one for each token",
-                found=f"{side.size} bytes",
-                way_out=_DATATROVE_CUT,
-            )
-        return (AlignedFile("loss_mask", "|u1", name),), side.entry(file.path)
+            found = f"{side.size} bytes"
+            raise side.error(min(side.size, total), expected=expected, found=found, way_out=way_out)
+        return (AlignedFile(*array, name),), side.entry(file.path)

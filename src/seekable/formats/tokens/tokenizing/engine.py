@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -23,8 +23,10 @@ __all__ = [
     "FEW_TOGETHER",
     "MANY_TOGETHER",
     "Engine",
+    "GivenIds",
     "IdLists",
     "LocatingEngine",
+    "PlainEngine",
     "UnfitDocument",
     "checked_id",
     "default_dtype",
@@ -148,6 +150,47 @@ class Engine(ABC):
         Raises:
             InvalidArgument: the engines do not agree; the message shows the first text that differs.
         """
+
+
+class PlainEngine(Engine):
+    """An engine that reads no special token in texts, and is the one that decides its ids."""
+
+    def keeping_as_text(self, ids: tuple[int, ...]) -> Self:
+        """Return the engine itself."""
+        return self
+
+    def compared(self, texts: Sequence[str]) -> None:
+        """Return None: there is nothing to compare the ids with."""
+
+
+class GivenIds(PlainEngine):
+    """Base of engines whose ids a user makes; a tokenizer that is known makes texts of them."""
+
+    tokenizer: Engine | None
+    """The tokenizer that the ids are of, if it is known."""
+
+    no_text: ClassVar[str]
+    """The error for ids that are to become a text, without a tokenizer."""
+
+    called: ClassVar[str]
+    """The name of the engine in errors about ids of tokens."""
+
+    @property
+    def library(self) -> str:
+        """The package of the tokenizer; empty without one."""
+        return "" if self.tokenizer is None else self.tokenizer.library
+
+    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+        """Return the text of ids; see `Engine.decode`."""
+        if self.tokenizer is None:
+            raise InvalidArgument(self.no_text)
+        return self.tokenizer.decode(ids)
+
+    def id_of(self, token: str | int) -> int:
+        """Return the id of a token; see `Engine.id_of`."""
+        if self.tokenizer is None:
+            return checked_id(token, None, of=self.called)
+        return self.tokenizer.id_of(token)
 
 
 class LocatingEngine(Engine):
@@ -300,21 +343,18 @@ def default_dtype(vocabulary: int | None, *, megatron: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class IdLists(Engine):
+class IdLists(GivenIds):
     """Takes lists and arrays of ids as they are."""
 
     name: ClassVar[str] = "ids"
     together: ClassVar[int] = FEW_TOGETHER
+    no_text: ClassVar[str] = "lists of ids have no text without their tokenizer: give tokenizer="
+    called: ClassVar[str] = "a list of ids"
     tokenizer: Engine | None
     """The tokenizer that the ids are of, if the user gave it."""
 
     vocabulary: int | None
     digest: str
-
-    @property
-    def library(self) -> str:
-        """The package of the tokenizer; empty without one."""
-        return "" if self.tokenizer is None else self.tokenizer.library
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
@@ -324,26 +364,6 @@ class IdLists(Engine):
     def encode(self, texts: Sequence[Any]) -> tuple[NDArray[np.integer[Any]], Int64s]:
         """Return the ids of lists or arrays of integers, joined."""
         return joined_ids([flat_array(ids, index) for index, ids in enumerate(texts)])
-
-    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
-        """Return the text of ids; see `Engine.decode`."""
-        if self.tokenizer is None:
-            message = "lists of ids have no text without their tokenizer: give tokenizer="
-            raise InvalidArgument(message)
-        return self.tokenizer.decode(ids)
-
-    def id_of(self, token: str | int) -> int:
-        """Return the id of a token; see `Engine.id_of`."""
-        if self.tokenizer is None:
-            return checked_id(token, None, of="a list of ids")
-        return self.tokenizer.id_of(token)
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> IdLists:
-        """Return the engine itself: there are no texts."""
-        return self
-
-    def compared(self, texts: Sequence[str]) -> None:
-        """Return None: nothing is made that could be compared."""
 
 
 def id_lists(tokenizer: Engine | None = None) -> IdLists:

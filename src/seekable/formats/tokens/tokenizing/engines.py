@@ -9,6 +9,7 @@ import itertools
 import os
 import sys
 import typing
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +24,8 @@ from seekable.formats.tokens.tokenizing.engine import (
     ENGINES,
     FEW_TOGETHER,
     Engine,
+    GivenIds,
+    PlainEngine,
     UnfitDocument,
     checked_id,
     fail_at_culprit,
@@ -43,7 +46,7 @@ from seekable.state.functions import describe_function
 from seekable.storage.paths import is_folder, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import sentencepiece
     from numpy.typing import NDArray
@@ -55,6 +58,7 @@ else:
 __all__ = [
     "SentencePiece",
     "engine_of",
+    "unread_text_named",
 ]
 
 
@@ -142,23 +146,39 @@ def _is_a(thing: Any, module: str, name: str) -> bool:
 
 def _of_path(path: str) -> Engine:
     file = os.path.join(path, _FILE) if is_folder(path) else path
-    try:
+    way_out = (
+        f"give the path of a {_FILE}, or 'tiktoken:NAME'; a tokenizer "
+        f"of the Hub is saved by tokenizers.Tokenizer.from_pretrained(name).save({_FILE!r})"
+    )
+    with unread_text_named("tokenizer", file, form=_FILE, way_out=way_out):
         data = read_bytes(file)
         if _is_sentencepiece(data):
             return _sentencepiece_engine(data, of=repr(file))
         return huggingface_engine(data.decode(), of=repr(file))
+
+
+@contextmanager
+def unread_text_named(what: str, path: str, *, form: str, way_out: str) -> Iterator[None]:
+    """Turn the errors of a block that reads a file of text into errors that name the file.
+
+    Args:
+        what: the content of the file, in words.
+        path: its path.
+        form: the form that it must have.
+        way_out: the advice where there is no file.
+
+    Raises:
+        DataNotFound, AccessDenied: there is no such file, or it cannot be read.
+        InvalidArgument: it is not UTF-8.
+    """
+    try:
+        yield
     except FileNotFoundError:
-        message = (
-            f"there is no tokenizer at {file!r}: give the path of a {_FILE}, or 'tiktoken:NAME'; a tokenizer "
-            f"of the Hub is saved by tokenizers.Tokenizer.from_pretrained(name).save({_FILE!r})"
-        )
-        raise DataNotFound(message) from None
+        raise DataNotFound(f"there is no {what} at {path!r}: {way_out}") from None
     except PermissionError as error:
-        message = f"no permission to read the tokenizer {file!r}"
-        raise AccessDenied(message) from error
+        raise AccessDenied(f"no permission to read the {what} {path!r}") from error
     except UnicodeDecodeError as error:
-        message = f"{file!r} is no {_FILE}: it is not UTF-8 at byte {error.start}"
-        raise InvalidArgument(message) from error
+        raise InvalidArgument(f"{path!r} is no {form}: it is not UTF-8 at byte {error.start}") from error
 
 
 def _is_sentencepiece(data: bytes) -> bool:
@@ -175,7 +195,7 @@ class _Input:
 
 
 @dataclass(frozen=True, slots=True)
-class _TextFunction(Engine):
+class _TextFunction(GivenIds):
     """Calls a function of the user with each text, or with lists of texts.
 
     The annotation of its parameter says which of both it takes (``str``, or ``list[str]`` and the like), or
@@ -186,6 +206,8 @@ class _TextFunction(Engine):
 
     name: ClassVar[str] = "function"
     together: ClassVar[int] = FEW_TOGETHER
+    no_text: ClassVar[str] = "a function that makes ids cannot make texts of them: give a tokenizer"
+    called: ClassVar[str] = "a function"
     fn: Callable[..., Any]
     digest: str
     vocabulary: int | None
@@ -193,11 +215,6 @@ class _TextFunction(Engine):
     """The engine of the tokenizer that ``fn`` is a method of, if it is one."""
 
     input: _Input = field(compare=False, repr=False)
-
-    @property
-    def library(self) -> str:
-        """The package of the tokenizer; empty for a plain function."""
-        return "" if self.tokenizer is None else self.tokenizer.library
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
@@ -216,26 +233,6 @@ class _TextFunction(Engine):
         return joined_ids(
             [first if index == tried else self._of_text(text, index) for index, text in enumerate(texts)]
         )
-
-    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
-        """Return the text of ids, for the method of a tokenizer; see `Engine.decode`."""
-        if self.tokenizer is None:
-            message = "a function that makes ids cannot make texts of them: give a tokenizer"
-            raise InvalidArgument(message)
-        return self.tokenizer.decode(ids)
-
-    def id_of(self, token: str | int) -> int:
-        """Return the id of a token; see `Engine.id_of`."""
-        if self.tokenizer is None:
-            return checked_id(token, None, of="a function")
-        return self.tokenizer.id_of(token)
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> _TextFunction:
-        """Return the engine itself: the function decides."""
-        return self
-
-    def compared(self, texts: Sequence[str]) -> None:
-        """Return None: the function is what decides the ids."""
 
     def _try(self, text: str, index: int) -> NDArray[np.integer[Any]] | None:
         """Return the ids of one text, or None if the function takes lists of texts."""
@@ -343,7 +340,7 @@ def _failure(error: BaseException) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SentencePiece(Engine):
+class SentencePiece(PlainEngine):
     """A model of SentencePiece, carried as the bytes of its file."""
 
     name: ClassVar[str] = "sentencepiece"
@@ -383,13 +380,6 @@ class SentencePiece(Engine):
             message = f"{token!r} is no piece of the model: give one of it, such as '</s>', or an id"
             raise InvalidArgument(message)
         return number
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> SentencePiece:
-        """Return the engine itself, which reads no control symbol in texts."""
-        return self
-
-    def compared(self, texts: Sequence[str]) -> None:
-        """Return None: the model is what decides the ids."""
 
     def _loaded(self) -> sentencepiece.SentencePieceProcessor:
         return _load(_Model(self.digest, self.model))

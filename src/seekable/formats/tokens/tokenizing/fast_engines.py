@@ -18,6 +18,7 @@ from seekable.formats.tokens.tokenizing.engine import (
     MANY_TOGETHER,
     Engine,
     LocatingEngine,
+    PlainEngine,
     UnfitDocument,
     checked_id,
     fail_at_culprit,
@@ -52,7 +53,7 @@ _GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 
 
 @dataclass(frozen=True, slots=True)
-class Tiktoken(LocatingEngine):
+class Tiktoken(PlainEngine, LocatingEngine):
     """An encoding of the package tiktoken, as an engine."""
 
     name: ClassVar[str] = "tiktoken"
@@ -101,13 +102,6 @@ class Tiktoken(LocatingEngine):
                 f"or an id"
             )
             raise InvalidArgument(message) from None
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> Tiktoken:
-        """Return the engine itself, which reads no special token in texts."""
-        return self
-
-    def compared(self, texts: Sequence[str]) -> None:
-        """Return None: the encoding is what decides the ids."""
 
 
 def _places(text: str, sizes: Int64s, index: int) -> NDArray[np.int64]:
