@@ -224,7 +224,7 @@ MUTANTS = (
         tests=("nodes/test_pack.py",),
     ),
     Mutant(
-        *("a file gets its name before those that belong to it", 7, "writing/whole_file.py"),
+        *("a file gets its name before those that belong to it", 7, "writing/target.py"),
         *("in reversed(temporary.items()):", "in temporary.items():"),
         tests=("dataset/test_write_shar.py",),
     ),

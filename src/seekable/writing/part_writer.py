@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 from seekable.nodes.graph import HOLE
-from seekable.writing.whole_file import content_digest, write_whole
+from seekable.writing.target import content_digest, write_whole
 from seekable.writing.write_source import Tally
 from seekable.writing.written_parts import LanePart, PartSlots, turns
 

@@ -20,7 +20,7 @@ from seekable.parallel.map_ranges import map_ranges, with_workers_if_worth_it
 from seekable.writing.manifest import MANIFEST_SECONDS, Shards, finished
 from seekable.writing.pipeline_code import functions_of, origin_paths, paths_of
 from seekable.writing.preview import DatasetPreview
-from seekable.writing.whole_file import write_whole
+from seekable.writing.target import write_whole
 from seekable.writing.write_source import Tally, WriteSource, Writing
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import numpy as np
 
 from seekable.order.lane_rows import num_lane_rows
 from seekable.writing.manifest import rows_in, total_size
-from seekable.writing.whole_file import content_digest
+from seekable.writing.target import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence

@@ -225,7 +225,7 @@ def _write(
     """Write the entries of a reader; return the size of the file in bytes."""
     from seekable.cli.kaldi.object_forms import table_columns
     from seekable.formats.tables.parquet_writer import parquet
-    from seekable.writing.whole_file import write_whole
+    from seekable.writing.target import write_whole
 
     columns = table_columns(holder, flat=flat)
     form = parquet(

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.contract import OnError
-    from seekable.formats.tables.table_files import RowBlocks, RowPlaces
-    from seekable.formats.tables.table_schema import ColumnMapping
+    from seekable.formats.tables.table_files import ColumnMapping, RowBlocks, RowPlaces
     from seekable.nodes.columns.decode_column import DecodedRows, DecodeTable
     from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.graph import Origins

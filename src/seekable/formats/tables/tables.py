@@ -19,10 +19,16 @@ from seekable._optional import optional
 from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named
-from seekable.formats.tables.table_files import OpenTables, RowBlocks, RowPlaces
+from seekable.formats.tables.table_files import (
+    ColumnMapping,
+    OpenTables,
+    RowBlocks,
+    RowPlaces,
+    read_schemas,
+    unified,
+)
 from seekable.formats.tables.table_format import TableFormat  # noqa: TC001 - pipeline files read the type
 from seekable.formats.tables.table_reading import UNPACKED, RowReader, TableReading, TablesReader
-from seekable.formats.tables.table_schema import ColumnMapping, read_schemas, unified
 from seekable.nodes.columns.decode_column import DECODED, DECODERS
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.parallel.progress import watched

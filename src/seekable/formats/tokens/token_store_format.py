@@ -27,7 +27,7 @@ from seekable.formats.tokens.tokenizing.encoding import LOSS_MASK, EncodedDocume
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument, default_dtype, token_dtype
 from seekable.nodes.graph import HOLE
 from seekable.writing.encoded_pieces import EncodedFormat, EncodedRecords
-from seekable.writing.whole_file import content_digest
+from seekable.writing.target import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -34,8 +34,7 @@ from seekable.storage.addresses import shown
 from seekable.writing.manifest import Written
 from seekable.writing.pipeline_code import functions_of
 from seekable.writing.preview import StreamPreview, looked_at
-from seekable.writing.target import made_folder
-from seekable.writing.whole_file import write_whole
+from seekable.writing.target import made_folder, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

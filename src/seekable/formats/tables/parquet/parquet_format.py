@@ -13,8 +13,15 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
-from seekable.formats.tables.parquet.footer import NamedFields, ParquetLayout, read_footer
-from seekable.formats.tables.parquet.page_bounds import ColumnPages, bounds_of_group, page_bounds, runs_of
+from seekable.formats.tables.parquet.footer import (
+    ColumnPages,
+    NamedFields,
+    ParquetLayout,
+    bounds_of_group,
+    page_bounds,
+    read_footer,
+    runs_of,
+)
 from seekable.formats.tables.parquet.paged_column import OneColumnFiles, Paged
 from seekable.formats.tables.parquet.pages import PageTables, index_of
 from seekable.formats.tables.parquet.point_read import point_reader
