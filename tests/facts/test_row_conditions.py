@@ -62,6 +62,29 @@ def test_numbers_are_compared_as_python_does(records: list[Any], key: str, op: s
     assert rows_of(records, f"{subject_text((key,))} {op} {value}") == expected
 
 
+def test_regular_expressions_of_texts_and_bytes() -> None:
+    records = [
+        {"u": "HTTPS://a.wiki/x"},
+        {"u": "http://b/ wiki"},
+        {"u": 5},
+        {},
+        {"u": b"http://wiki"},
+        "wiki",
+    ]
+    where = 'u matches "^https?://[^/]*wiki" and u is not missing'
+    assert [str(each) for each in conditions_of(where)] == [
+        'u matches "^https?://[^/]*wiki"',
+        "u is not missing",
+    ]
+    assert rows_of(records, where) == [0, 4]
+    assert rows_of(records, r"u matches \bWIKI$ and u contains b") == [1]
+    assert rows_of(records, "[record] matches ^w.k") == [5]
+    parts = [{"t": [{"r": "x"}, {"r": "tool_7"}]}, {"t": [{"r": "tool"}]}]
+    assert rows_of(parts, r"t[].r matches tool_\d") == [0]
+    with pytest.raises(InvalidArgument, match="is no regular expression"):
+        rows_of(records, "u matches (")
+
+
 @given(RECORDS, st.sampled_from(["n", "a b"]))
 def test_rows_without_a_value_texts_and_lengths(records: list[Any], key: str) -> None:
     subject = subject_text((key,))

@@ -208,3 +208,39 @@ def test_cells_show_media_turns_and_the_text_of_tokens(pages: TestClient, data: 
     page = named.get("/d/ids/rows").text
     assert "the committee" in page
     assert "[1, 2]" in page
+
+
+def test_a_row_has_its_neighbours_among_those_that_its_address_filters_and_sorts(pages: TestClient) -> None:
+    asked = "where=meta.lang+%3D%3D+%22de%22&sort=-length%28text%29"
+    rows = rows_at(pages, f"d/corpus/rows?{asked}&n=500")
+    table = pages.get(f"/d/corpus/rows?{asked}").text
+    assert f'href="../../d/corpus/row/{rows[0]}?{asked}"' in html.unescape(table)
+    for place in (0, 1, 40, len(rows) - 1):
+        found = twin(pages, f"d/corpus/row/{rows[place]}?{asked}")["within"]
+        around = [rows[at] if 0 <= at < len(rows) else None for at in (place - 1, place + 1)]
+        assert [found[key] for key in ("place", "previous", "next", "of")] == [place, *around, len(rows)]
+    page = html.unescape(pages.get(f"/d/corpus/row/{rows[1]}?{asked}&view=file").text)
+    assert f'rel="prev" href="{rows[0]}?{asked}&view=file"' in page
+    assert f'rel="next" href="{rows[2]}?{asked}&view=file"' in page
+    assert f'rel="up" href="../../../d/corpus/rows?{asked}&at=0"' in page
+    assert f"2 of {len(rows)} rows that meet the filter" in page
+    other = next(row for row in range(300) if row not in rows)
+    assert twin(pages, f"d/corpus/row/{other}?{asked}")["within"]["place"] is None
+    assert f'rel="next" href="{other + 1}?{asked}"' in html.unescape(
+        pages.get(f"/d/corpus/row/{other}?{asked}").text
+    )
+    assert "within" not in twin(pages, "d/corpus/row/3")
+    assert pages.get("/d/corpus/row/3?where=a+b").status_code == 400
+
+
+def test_a_filter_by_a_regular_expression_is_a_job_that_may_fail(data: Path) -> None:
+    opened = opened_of({"corpus": sk.open(data / "corpus")})
+    pages = asks(opened)
+    pages.get("/d/corpus/rows?where=id matches ^k1.$")
+    assert opened.jobs.all()[-1].wait(60)
+    assert rows_at(pages, "d/corpus/rows?where=id matches ^k1.$") == list(range(10, 20))
+    pages.get("/d/corpus/rows?where=id matches (")
+    assert opened.jobs.all()[0].wait(60)
+    page = pages.get("/d/corpus/rows?where=id matches (").text
+    assert "is no regular expression" in page
+    assert "Start again" in page

@@ -20,7 +20,7 @@ from seekable.viewer.facts.reading import PIECE_ROWS, ResultPace, from_sample, r
 from seekable.viewer.facts.row_conditions import RowTest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
@@ -119,6 +119,7 @@ def filtered_rows(
     Raises:
         EndlessDataset: the node has no length.
         IndexStale: a file was changed after it was indexed.
+        InvalidArgument: a condition has no regular expression, or one that takes too long.
 
     Example:
         >>> import seekable as sk
@@ -138,18 +139,20 @@ def filtered_rows(
     def result(made_of: str) -> FilteredRows:
         return FilteredRows(done, of, size, kept.found, kept.rows(), test.others, corrupt, made_of)
 
-    for start, stop in runs.tolist():
-        for first in range(start, stop, PIECE_ROWS):
-            rows = np.arange(first, min(first + PIECE_ROWS, stop))
-            for row, record in zip(rows.tolist(), read_rows(narrowed, rows), strict=True):
-                if isinstance(record, CorruptRecord):
-                    corrupt += 1
-                elif record is not HOLE and test.passes(record):
-                    kept.add(row, record)
+    try:
+        for rows in _pieces(runs):
+            records = read_rows(narrowed, rows)
+            whole = [at for at, each in enumerate(records) if not isinstance(each, CorruptRecord)]
+            corrupt += len(records) - len(whole)
+            there = [at for at in whole if records[at] is not HOLE]
+            for place in test.passing([records[at] for at in there]):
+                kept.add(int(rows[there[place]]), records[there[place]])
             done += rows.size
             if done < of and pace.due():
                 yield result(f"from the first {done:,} of {of:,} rows")
                 pace.made()
+    finally:
+        test.close()
     yield result(from_sample(size, of=size, seed=0))
 
 
@@ -177,6 +180,13 @@ def _runs(node: Node, conditions: Sequence[RowCondition], size: int) -> Int64s:
         and each.operator in ("==", "<", "<=", ">", ">=", "in")
     ]
     return node.may_match(checked_where(simple)) if simple else np.array([[0, size]], np.int64)
+
+
+def _pieces(runs: Int64s) -> Iterator[Int64s]:
+    """Yield the rows of some runs, at most 512 at a time."""
+    for start, stop in runs.tolist():
+        for first in range(start, stop, PIECE_ROWS):
+            yield np.arange(first, min(first + PIECE_ROWS, stop))
 
 
 class _Kept:

@@ -79,6 +79,16 @@ def small(text: str) -> str:
     return text.replace("\u03c2", "\u03c3")
 
 
+def as_text(value: str | bytes, *, strict: bool = True) -> str:
+    """Return a text, or bytes as text; an empty one if they are not UTF-8."""
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("utf-8", "strict" if strict else "replace")
+    except UnicodeDecodeError:
+        return ""
+
+
 def needle_of(text: str, *, regex: bool = False, case: bool = False) -> Needle:
     """Return what finds a text, or a regular expression.
 

@@ -4,7 +4,11 @@ Conditions stand one after another with ``and`` between them, and a row is shown
 
     meta.lang == "de" and meta.score >= 0.5 and length(text) < 200
     text contains "the committee" and id is not missing
+    url matches ^https?://[^/]*wiki
     label in [1, 2, 7]
+
+``contains`` and ``matches`` take capital and small letters alike. ``matches`` looks for a regular expression
+of Python anywhere in a text, in a process of its own (`matching`); what it finds has at least one character.
 
 A key is written as `path_of` reads it, in quotes as a JSON string if it has spaces. Of the elements of a
 list (``messages[].role``) one has to pass. Values are those of JSON; a text of one word needs no quotes. The
@@ -26,24 +30,25 @@ import numpy as np
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.conditions import Condition, checked_where
 from seekable.viewer.facts.key_paths import path_of, path_text, values_at
-from seekable.viewer.facts.matching import PlainNeedle
+from seekable.viewer.facts.matching import PlainNeedle, RegexNeedle, as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seekable.viewer.facts.key_paths import KeyPath
 
 _MOST_CONDITIONS = 20
+_OF_TEXTS = ("contains", "matches")
 _HELP = (
-    'write conditions as lang == "de" and score >= 0.5, text contains "word", length(text) > 100, '
-    "label in [1, 2] or id is missing"
+    'write conditions as lang == "de" and score >= 0.5, text contains "word", text matches "w.rd", '
+    "length(text) > 100, label in [1, 2] or id is missing"
 )
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SUBJECT = re.compile(
     rf"\s*(?:(length)\s*\(\s*({_STRING}|[^\s\"()]+)\s*\)|({_STRING}|[^\s\"=!<>]+))", re.DOTALL
 )
 _OPERATOR = re.compile(
-    r"\s*(==|!=|<=|>=|=|<|>|(?:is\s+not\s+missing|is\s+missing|not\s+in|in|contains)(?![^\s\[\"]))"
+    r"\s*(==|!=|<=|>=|=|<|>|(?:is\s+not\s+missing|is\s+missing|not\s+in|in|contains|matches)(?![^\s\[\"]))"
 )
 _WORD = re.compile(rf"\s*({_STRING}|\[(?:{_STRING}|[^\]\"])*\]|[^\s\"\[]\S*)", re.DOTALL)
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
@@ -62,7 +67,7 @@ class RowCondition:
     path: KeyPath
     of_length: bool
     operator: str
-    """One of those of ``filter(where=)``, or ``contains``."""
+    """One of those of ``filter(where=)``, ``contains`` or ``matches``."""
 
     value: Any = None
     """What is compared with; a list for ``in``, None for the tests of null."""
@@ -207,15 +212,15 @@ def _condition(text: str, at: int) -> tuple[RowCondition, int]:
     word = _WORD.match(text, at)
     if not word:
         raise _unread(text, at)
-    # What is contained is a text, also where it looks like a number.
-    value = word[1] if op == "contains" and not word[1].startswith('"') else _value(word[1])
+    # What is contained or matched is a text, also where it looks like a number.
+    value = word[1] if op in _OF_TEXTS and not word[1].startswith('"') else _value(word[1])
     listed, number = isinstance(value, list), isinstance(value, int | float) and not isinstance(value, bool)
     if listed != (op in ("in", "not in")):
         raise _unread(text, at, f"; {op} takes {'one value' if listed else 'a list'}")
     if value is None or isinstance(value, dict) or (length and not (listed or number)):
         raise _unread(text, at)
     condition = RowCondition(path, bool(length), op, value)
-    if op != "contains":
+    if op not in _OF_TEXTS:
         checked_where([("value", op, value)])
     return condition, word.end()
 
@@ -246,17 +251,42 @@ class RowTest:
 
     Example:
         >>> test = RowTest(conditions_of("n > 2"))
-        >>> [test.passes(record) for record in ({"n": 3}, {"n": "3"}, {})], test.others
-        ([True, False, False], 1)
+        >>> test.passing([{"n": 3}, {"n": "3"}, {}, {"n": 4}]), test.others
+        ([0, 3], 1)
     """
 
     def __init__(self, conditions: tuple[RowCondition, ...]) -> None:
         self.others = 0
         """The records with a value of another kind than the one that it is compared with."""
-        self._tests = [(each, _test_of(each)) for each in conditions]
+        self._tests = [(each, _test_of(each)) for each in conditions if each.operator != "matches"]
+        self._regexes = [
+            (each.path, RegexNeedle(each.value)) for each in conditions if each.operator == "matches"
+        ]
 
-    def passes(self, record: Any) -> bool:
-        """Return True if all conditions hold for a record."""
+    def passing(self, records: Sequence[Any]) -> list[int]:
+        """Return the places of the records for which all conditions hold.
+
+        Raises:
+            InvalidArgument: a condition has no regular expression, or one that takes too long.
+        """
+        found = [at for at, record in enumerate(records) if self._passes(record)]
+        for path, needle in self._regexes:
+            texts = [
+                (at, as_text(value))
+                for at in found
+                for value in values_at(records[at], path)
+                if isinstance(value, str | bytes)
+            ]
+            spans = needle.spans([text for _, text in texts], most=1)
+            found = list(dict.fromkeys(at for (at, _), some in zip(texts, spans, strict=True) if some))
+        return found
+
+    def close(self) -> None:
+        """End the processes that match regular expressions."""
+        for _, needle in self._regexes:
+            needle.close()
+
+    def _passes(self, record: Any) -> bool:
         return all(self._holds(condition, test, record) for condition, test in self._tests)
 
     def _holds(self, condition: RowCondition, test: Condition | PlainNeedle, record: Any) -> bool:

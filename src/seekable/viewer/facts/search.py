@@ -28,7 +28,7 @@ from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.json_documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
-from seekable.viewer.facts.matching import PlainNeedle, needle_of
+from seekable.viewer.facts.matching import PlainNeedle, as_text, needle_of
 from seekable.viewer.facts.reading import (
     ResultPace,
     Share,
@@ -278,7 +278,7 @@ class _Matches:
         texts: list[str] = []
         of: list[int] = []
         for at, (_, record) in enumerate(pairs):
-            some = [text for value in _values(record, self.searched.path) if (text := _as_text(value))]
+            some = [text for value in _values(record, self.searched.path) if (text := as_text(value))]
             texts += some
             of += [at] * len(some)
         found = {at for at, spans in zip(of, self.needle.spans(texts, most=1), strict=True) if spans}
@@ -289,7 +289,7 @@ class _Matches:
         texts = [
             (path, text)
             for path, value in _texts(record, self.searched.path)
-            if (text := _as_text(value, strict=False))
+            if (text := as_text(value, strict=False))
         ]
         found = self.needle.spans([text for _, text in texts], most=100)
         for (path, text), spans in zip(texts, found, strict=True):
@@ -305,16 +305,6 @@ def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, tuple[tu
     end = min(len(text), spans[0][1] + _AROUND, begin + _LONGEST_SHOWN)
     inside = [(start - begin, min(stop, end) - begin) for start, stop in spans if start < end]
     return text[begin:end], tuple(inside)
-
-
-def _as_text(value: str | bytes, *, strict: bool = True) -> str:
-    """Return a text, or bytes as text; an empty one if they are not UTF-8."""
-    if isinstance(value, str):
-        return value
-    try:
-        return value.decode("utf-8", "strict" if strict else "replace")
-    except UnicodeDecodeError:
-        return ""
 
 
 def _values(record: Any, path: KeyPath | None) -> Iterator[str | bytes]:

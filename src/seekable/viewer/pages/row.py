@@ -22,6 +22,7 @@ from seekable.viewer.facts.reading import raw_record
 from seekable.viewer.facts.search import marked
 from seekable.viewer.opened import coming_document
 from seekable.viewer.page import Page
+from seekable.viewer.pages.rows import filtered
 from seekable.viewer.pages.searched import searched_of
 from seekable.viewer.render import Limits, Links
 from seekable.viewer.unseen import text_html
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
     from seekable.loader.step_plan import Coming
     from seekable.nodes.node import Node
+    from seekable.viewer.facts.filtered_rows import FilteredRows
     from seekable.viewer.opened import Opened, OpenPipeline
     from seekable.viewer.page import Asked
 
@@ -74,6 +76,7 @@ def row(opened: Opened, asked: Asked) -> Page:
             else {}
         ),
         "training": comings(opened, place),
+        **_within(opened, asked, number),
     }
     shown = {
         "view": view,
@@ -89,6 +92,24 @@ def row(opened: Opened, asked: Asked) -> Page:
         ),
     }
     return Page("row", f"{asked.name}, row {number:,}", document, shown)
+
+
+def _within(opened: Opened, asked: Asked, number: int) -> dict[str, Any]:
+    """Return where a row lies among those that its address filters and sorts; nothing without either.
+
+    ``place`` and the neighbours are None where the row is not among those that were found so far.
+    """
+    where, sort = asked.text("where"), asked.text("sort")
+    if not where and not sort:
+        return {}
+    found: FilteredRows | None = filtered(opened, asked).partial
+    rows: list[int] = [] if found is None else found.rows.tolist()
+    place = rows.index(number) if number in rows else None
+    before = rows[place - 1] if place else None
+    after = rows[place + 1] if place is not None and place + 1 < len(rows) else None
+    within = {"where": where, "sort": sort, "place": place, "previous": before, "next": after}
+    within |= {"of": 0 if found is None else found.found}
+    return {"within": within | {"made_of": "not looked at yet" if found is None else found.made_of}}
 
 
 def _marks(asked: Asked, record: Any) -> dict[str, Any]:

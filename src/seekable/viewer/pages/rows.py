@@ -53,6 +53,10 @@ class TableHead:
 
     has_bars: bool
     made_of: str
+
+    within: str
+    """The query with which a row leads to its neighbours among these rows."""
+
     filtered: Callable[[str], str]
     """Returns the address of the rows that meet a further condition."""
 
@@ -82,7 +86,7 @@ def _page(opened: Opened, asked: Asked) -> Page:
     size = node_of(opened.dataset(asked.name)).size or 0
     count, at = asked.count("n", default=50, least=1, most=_MOST_ROWS), asked.count("at", default=0)
     order, seed = asked.choice("order", ("file", "sample")), asked.count("seed", default=0)
-    job = _filtered(opened, asked, anew=False)
+    job = filtered(opened, asked)
     found: FilteredRows | None = job.partial
     chosen = None if found is None and not job.document else _kept(found)
     of = size if chosen is None else int(chosen.size)
@@ -124,12 +128,21 @@ def _page(opened: Opened, asked: Asked) -> Page:
 
 def filter_again(opened: Opened, asked: Asked) -> Redirect:
     """Start to look for rows again after that was stopped or failed, and return where they are shown."""
-    _filtered(opened, asked, anew=True)
+    filtered(opened, asked, anew=True)
     return Redirect(f"d/{asked.name}/rows{query_with(asked.query, {})}")
 
 
-def _filtered(opened: Opened, asked: Asked, *, anew: bool) -> AskedJob:
-    """Return the rows that the address asks for by conditions and an order; nothing where it has neither."""
+def filtered(opened: Opened, asked: Asked, *, anew: bool = False) -> AskedJob:
+    """Return the rows that the address asks for by conditions and an order; nothing where it has neither.
+
+    Args:
+        opened: what is open.
+        asked: the address, with the name of the dataset.
+        anew: True to look for them again after that was stopped or failed.
+
+    Raises:
+        InvalidArgument: the conditions or the order cannot be read.
+    """
     where, sort = asked.text("where"), asked.text("sort")
     conditions, order = conditions_of(where), order_of(sort) if sort else None
     if not conditions and order is None:
@@ -143,7 +156,9 @@ def _filtered(opened: Opened, asked: Asked, *, anew: bool) -> AskedJob:
         again=f"d/{asked.name}/filter-again{query_with(asked.query, {})}",
         page=f"d/{asked.name}/rows{query_with(asked.query, {})}",
     )
-    return result_of(opened, work, small=is_quick(node), anew=anew)
+    # A regular expression may take long, or be none.
+    small = is_quick(node) and not any(each.operator == "matches" for each in conditions)
+    return result_of(opened, work, small=small, anew=anew)
 
 
 def _chips(asked: Asked) -> list[tuple[str, str | None]]:
@@ -158,7 +173,7 @@ def _head(asked: Asked, table: RecordTable, found: Columns | None) -> TableHead:
     given = asked.text("sort")
     current = str(order_of(given)) if given else ""
 
-    def filtered(condition: str) -> str:
+    def with_condition(condition: str) -> str:
         added = [str(each) for each in conditions_of(condition)]
         where = " and ".join([*words, *(each for each in added if each not in words)])
         return "rows" + query_with(asked.query, {"where": where, "at": None})
@@ -171,7 +186,8 @@ def _head(asked: Asked, table: RecordTable, found: Columns | None) -> TableHead:
         address = "rows" + query_with(asked.query, {"sort": then, "at": None, "order": None})
         sorts[each.key] = SortLink(address, told, state)
     has_bars = any(each.bars or each.missing for each in table.columns)
-    return TableHead(sorts, has_bars, "" if found is None else found.made_of, filtered)
+    within = query_with({}, {name: asked.text(name) or None for name in ("where", "sort")})
+    return TableHead(sorts, has_bars, "" if found is None else found.made_of, within, with_condition)
 
 
 def _kept(found: FilteredRows | None) -> Int64s:
