@@ -15,9 +15,9 @@ from seekable.loader.steerable import made_by
 from seekable.viewer.facts import padding as room
 from seekable.viewer.facts.lengths import index_unit, position_lengths
 from seekable.viewer.facts.named_sources import as_in_files, source_counts, source_names
-from seekable.viewer.facts.padding import padding
+from seekable.viewer.facts.padding import BATCHES, data_padding, padding
 from seekable.viewer.facts.pipelines import Batches, pipeline_of
-from seekable.viewer.facts.reading import ResultPace
+from seekable.viewer.facts.reading import ResultPace, sample_rows
 from seekable.viewer.facts.token_counts import record_measure
 
 if TYPE_CHECKING:
@@ -208,3 +208,39 @@ def test_a_saved_run_with_a_journal_is_measured_as_it_is_delivered(tmp_path: Pat
     assert found.padded.tolist() == [max(batch) * len(batch) for batch in delivered]
     assert source_names(made_by(saved, 7)) == ("a", "b")
     assert source_counts(made_by(saved, 7), np.array([16, 64])).sum(axis=1).tolist() == [16, 64]
+
+
+def share_by_hand(lengths: list[int], batch: int) -> float:
+    held, padded = by_hand(lengths, batch, 1)
+    return 1 - sum(held) / sum(padded) if sum(padded) else 0.0
+
+
+@given(st.lists(st.integers(0, 50), max_size=400))
+def test_the_padding_of_data_by_batch_and_order(lengths: list[int]) -> None:
+    data = sk.from_sequence(["x" * length for length in lengths])
+    *_, found = data_padding(data._node, measure=record_measure("x"))
+    shuffled = [lengths[row] for row in sample_rows(len(lengths), len(lengths), 0).tolist()]
+    orders = (shuffled, lengths, sorted(shuffled))
+    expected = [share_by_hand(order, batch) for order in orders for batch in BATCHES]
+    assert [each.share for each in found.batches] == pytest.approx(expected)
+    assert [(each.low, each.high) for each in found.batches] == [
+        (each.share, each.share) for each in found.batches
+    ]
+    assert (found.done, found.of) == (len(lengths), len(lengths))
+
+
+def test_the_padding_of_large_data_has_bounds_that_hold_that_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = np.random.default_rng(0).integers(0, 200, 20_000) // np.array([1, 40]).repeat(10_000)
+    (tmp_path / "a.txt").write_text("".join("x" * size + "\n" for size in sizes.tolist()))
+    data = sk.open(tmp_path / "a.txt")
+    *_, exact = data_padding(data._node)
+    assert exact.made_of == EXACT
+    monkeypatch.setattr(room, "_MOST_INDEXED", 6_000)
+    *_, found = data_padding(data._node)
+    assert found.made_of == "from 6,000 of 20,000 rows, seed 0; lengths exact, from the index"
+    for some, whole in zip(found.batches, exact.batches, strict=True):
+        assert some.low <= whole.share <= some.high
+        assert some.low < some.share < some.high
+        assert some.high - some.low < 0.3

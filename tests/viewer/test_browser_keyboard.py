@@ -66,6 +66,12 @@ QUESTIONS = (
         "main dl:has-text('padding')",
     ),
     Question(
+        "8 padding of data without a run",
+        ("g", "corpus padding"),
+        "d/corpus/padding",
+        "main tr:has-text('shuffled')",
+    ),
+    Question(
         "8 a packed sequence", ("g", "packed sequence 3"), "p/packed/sequence/3", ".tokens >> text=committee"
     ),
     Question(

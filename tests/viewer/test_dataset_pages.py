@@ -14,6 +14,7 @@ import seekable as sk
 from seekable.viewer.app import make_app
 from seekable.viewer.facts import filtered_rows
 from seekable.viewer.facts.key_statistics import field
+from seekable.viewer.facts.padding import data_padding
 from seekable.viewer.opened import opened_of
 from seekable.viewer.pages import dataset_pages as room
 
@@ -202,3 +203,25 @@ def test_many_lengths_are_counted_by_a_job(tmp_path: Path, monkeypatch: pytest.M
     assert "10 values" in pages.get("/d/lines/lengths.svg").text
     assert "has no records" in pages.get("/d/none/").text
     assert "has no records" in pages.get("/d/none/lengths").text
+
+
+def test_the_padding_of_data(pages: TestClient, shown: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pages.get("/d/corpus/padding?as=json").json()
+    *_, expected = data_padding(shown.dataset("corpus")._node)
+    assert {key: found[key] for key in expected.document()} == expected.document()
+    page = pages.get("/d/corpus/padding").text
+    assert f"{100 * expected.batches[0].share:.1f} %" in page
+    assert len(pages.get("/d/corpus/padding?as=csv").text.splitlines()) == 1 + len(expected.batches)
+    assert "from the characters of all records" in pages.get("/d/sounds/padding").text
+    monkeypatch.setattr(filtered_rows, "_SMALL_BYTES", -1)
+    shown.kept.clear()
+    assert "so they must be read" in pages.get("/d/sounds/padding").text
+    assert pages.post("/d/sounds/padding/read").status_code == 303
+    job = shown.jobs.all()[0]
+    assert job.wait(60)
+    found = pages.get(f"/d/sounds/padding?job={job.name}&as=json").json()
+    assert (found["job"]["state"], found["unit"], found["done"]) == ("done", "characters", 3)
+
+
+def test_the_padding_of_no_rows(of_many: TestClient) -> None:
+    assert "none has no records" in of_many.get("/d/none/padding").text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import tarfile
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tests.cli.command import documents
 from tests.viewer.viewed import picture, tone
 
 import seekable as sk
@@ -211,3 +213,10 @@ def test_places_of_nineteen_digits_are_numbers() -> None:
     assert (found.start, found.stop) == (3, 10)
     with pytest.raises(OutOfRange):
         range_of(f"bytes={10**18}-", 10)
+
+
+def test_the_document_of_a_row_has_its_bytes_as_the_command_prints_them(pages: TestClient, data: Path) -> None:
+    (printed,) = documents("get", "sounds", "1", cwd=data)
+    record = pages.get("/d/sounds/row/1?as=json").json()["record"]
+    assert record == printed["record"]
+    assert base64.b64decode(record["image"]) == sk.open(data / "sounds")[1]["image"]

@@ -99,6 +99,8 @@ ROUTES = (
     Route("d/{name}/read-stats", dataset_pages.read_stats, "", changes=True),
     Route("d/{name}/field", dataset_pages.field_page, "d/corpus/field?key=meta.lang"),
     Route("d/{name}/field.svg", dataset_pages.field_chart, "d/corpus/field.svg?key=text"),
+    Route("d/{name}/padding", run.data_padding_page, "d/corpus/padding"),
+    Route("d/{name}/padding/read", run.read_data_padding, "", changes=True),
     Route("d/{name}/duplicates", search_pages.duplicates_page, "d/corpus/duplicates"),
     Route("d/{name}/find-duplicates", search_pages.find_duplicates, "", changes=True),
     Route("d/{name}/search", search_pages.search, "d/corpus/search?q=committee"),

@@ -1,4 +1,7 @@
-"""The padding of batches that are padded to their longest record, and of packed samples that are not full."""
+"""The padding of batches that are padded to their longest record, and of packed samples that are not full.
+
+That of a run, step by step; and of data that no run has yet, by the size of a batch and the order.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument
 from seekable.loader.positioned import position_of, size_at, sizes_of
 from seekable.loader.steerable import made_by
-from seekable.nodes.graph import HOLE, nodes_of
+from seekable.nodes.graph import HOLE, known_size, nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.reading import FROM_INDEX, ResultPace, read_sample, sample_rows
+from seekable.viewer.facts.reading import FROM_INDEX, NORMAL_95, ResultPace, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -35,8 +38,14 @@ _MOST_READ = 10_000
 
 _MOST_STEPS = 200
 _AT_ONCE = 512
-_Z = 1.96
-"""The 97.5 % point of the normal distribution, for intervals of 95 %."""
+
+BATCHES = (4, 8, 16, 32, 64, 128)
+"""The batches for which the padding of data is computed: each divides those after it."""
+
+_SORTED = 2048
+"""The rows that are sorted by length together, as bucketing has them at hand."""
+
+_ORDERS = ("shuffled", "in the order of the files", f"by length within {_SORTED:,} shuffled rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +97,12 @@ class Padding:
     @property
     def share(self) -> float:
         """The padding of all steps together, 0 to 1."""
-        padded = int(self.padded.sum())
-        return (padded - int(self.held.sum())) / padded if padded else 0.0
+        return _share(self.held, self.padded)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The 95 % bounds of the share of all steps; both are the share if all were looked at."""
-        share, count, window = self.share, self.steps.size, self.stop - self.start
-        if count >= window:
-            return share, share
-        if count <= 1 or not self.padded.any():
-            return 0.0, 1.0
-        # The share is a ratio of two sums, whose error is that of the mean of these differences.
-        off = self.padded - self.held - share * self.padded
-        variance = float((off**2).sum()) / (count - 1) / count * (1 - count / window)
-        half = _Z * math.sqrt(variance) / float(self.padded.mean())
-        return max(0.0, share - half), min(1.0, share + half)
+        return _bounds(self.held, self.padded, self.steps.size / (self.stop - self.start))
 
     def document(self) -> dict[str, Any]:
         """Return the fact as a JSON-safe dict."""
@@ -271,8 +270,164 @@ def _sums(lengths: PositionLengths, is_there: NDArray[np.bool_], ranks: int) -> 
     return np.stack([held.sum(axis=1), padded.sum(axis=1)])
 
 
-def _made_of(done: int, window: int, measure: RecordMeasure | None) -> str:
+def _share(held: Int64s, padded: Int64s) -> float:
+    whole = int(padded.sum())
+    return (whole - int(held.sum())) / whole if whole else 0.0
+
+
+def _bounds(held: Int64s, padded: Int64s, part: float) -> tuple[float, float]:
+    """Return the 95 % bounds of a share of padding.
+
+    Args:
+        held: what each unit that was drawn holds.
+        padded: what each holds with padding.
+        part: the part of all units that was drawn, from 0 to 1.
+    """
+    share, count = _share(held, padded), held.size
+    if part >= 1:
+        return share, share
+    if count <= 1 or not padded.any():
+        return 0.0, 1.0
+    # The share is a ratio of two sums, whose error is that of the mean of these differences.
+    off = padded - held - share * padded
+    variance = float((off**2).sum()) / (count - 1) / count * (1 - part)
+    half = NORMAL_95 * math.sqrt(variance) / float(padded.mean())
+    return max(0.0, share - half), min(1.0, share + half)
+
+
+def _made_of(done: int, window: int, measure: RecordMeasure | None, unit: str = "steps") -> str:
     if done < window:
         lengths = FROM_INDEX if measure is None else f"counted in {measure.unit}"
-        return f"from {done:,} of {window:,} steps, seed 0; lengths {lengths}"
+        return f"from {done:,} of {window:,} {unit}, seed 0; lengths {lengths}"
     return FROM_INDEX if measure is None else f"exact, from the {measure.unit} of all records"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPadding:
+    """The padding of batches of one size in one order."""
+
+    order: str
+    batch: int
+    share: float
+    """The padding as a share of what the padded batches hold, 0 to 1."""
+
+    low: float
+    """The lower 95 % bound of the share of all batches."""
+
+    high: float
+    """The upper one; equal to the lower one if all rows were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPadding:
+    """The padding that data has in batches; while the work goes on, of fewer rows."""
+
+    done: int
+    """The number of lengths that were found."""
+
+    of: int
+    unit: IndexUnit | RecordUnit
+    made_of: str
+    batches: tuple[BatchPadding, ...]
+    """A figure for each size of a batch in each order."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the fact as a JSON-safe dict."""
+        return {
+            "done": self.done,
+            "of": self.of,
+            "unit": self.unit,
+            "made_of": self.made_of,
+            "batches": [
+                {
+                    "order": each.order,
+                    "batch": each.batch,
+                    "share": each.share,
+                    "low": each.low,
+                    "high": each.high,
+                }
+                for each in self.batches
+            ],
+        }
+
+
+def data_padding(node: Node, *, measure: RecordMeasure | None = None) -> Generator[DataPadding]:
+    """Yield the padding of data by batch and order, while lengths are found; the last result is of all.
+
+    Of large data some rows are looked at: the first ones of a shuffle with seed 0, and blocks of 128 rows
+    that follow one another. Where rows are sorted by length, it is within 2,048 rows of the shuffle.
+
+    Args:
+        node: the data, with a length.
+        measure: the length of records, which are read for it; None for the lengths of the index.
+
+    Raises:
+        InvalidArgument: the index has no lengths.
+        EndlessDataset: the node has no length.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.viewer.facts.token_counts import record_measure
+        >>> letters = sk.from_sequence(["a", "abc", "ab", "ab"])
+        >>> *_, found = data_padding(letters._node, measure=record_measure(letters[0]))
+        >>> [(each.order, round(each.share, 2)) for each in found.batches if each.batch == 4][1]
+        ('in the order of the files', 0.33)
+    """
+    size = known_size(node, "padding")
+    unit: IndexUnit | RecordUnit | None = index_unit(node) if measure is None else measure.unit
+    if unit is None:
+        message = f"the index has no lengths of the records of {node.expression()}: measure= reads them"
+        raise InvalidArgument(message)
+    most, largest = _MOST_INDEXED if measure is None else _MOST_READ, BATCHES[-1]
+    shuffled = sample_rows(size, most, 0)
+    blocks = sample_rows(size // largest, most // largest, 0)
+    is_all = shuffled.size == size
+    others = np.zeros(0, np.int64) if is_all else (blocks[:, None] * largest + np.arange(largest)).ravel()
+    rows = np.concatenate([shuffled, others])
+    lengths, pace = np.zeros(0, np.int64), ResultPace()
+    for first in range(0, max(rows.size, 1), _AT_ONCE if measure is not None else max(rows.size, 1)):
+        found, _ = _lengths(node, rows[first : first + _AT_ONCE] if measure is not None else rows, measure)
+        lengths = np.concatenate([lengths, np.maximum(found.places, 0)])
+        if lengths.size == rows.size or pace.due():
+            in_files = lengths[shuffled.size :]
+            if is_all and lengths.size == size:
+                in_files = np.empty(size, np.int64)
+                in_files[shuffled] = lengths
+            made_of = _made_of(min(lengths.size, shuffled.size), size, measure, "rows")
+            batches = _by_batch(lengths[: shuffled.size], in_files, size)
+            yield DataPadding(lengths.size, rows.size, unit, made_of, batches)
+            pace.made()
+
+
+def _by_batch(shuffled: Int64s, in_files: Int64s, size: int) -> tuple[BatchPadding, ...]:
+    """Return the padding in each order.
+
+    Args:
+        shuffled: the lengths of rows in their shuffled order.
+        in_files: those of rows in the order of the files, in blocks of 128.
+        size: the number of all rows.
+    """
+    windows = [np.sort(shuffled[at : at + _SORTED]) for at in range(0, shuffled.size, _SORTED)]
+    by_length = np.concatenate([np.zeros(0, np.int64), *windows])
+    found = []
+    for order, lengths, together in zip(
+        _ORDERS, (shuffled, in_files, by_length), (1, BATCHES[-1], _SORTED), strict=True
+    ):
+        for batch in BATCHES:
+            # Batches that were drawn together count as one.
+            held, padded = _in_batches(lengths, batch, max(1, together // batch))
+            bounds = _bounds(held, padded, lengths.size / size if size else 1.0)
+            found.append(BatchPadding(order, batch, _share(held, padded), *bounds))
+    return tuple(found)
+
+
+def _in_batches(lengths: Int64s, batch: int, together: int) -> tuple[Int64s, Int64s]:
+    """Return what records hold and hold padded, summed over some batches together; int64 each."""
+    rows = -(-lengths.size // batch)
+    full = np.zeros((rows, batch), np.int64)
+    full.ravel()[: lengths.size] = lengths
+    counts = np.full(rows, batch)
+    counts[rows - 1 :] -= rows * batch - lengths.size
+    firsts = np.arange(0, rows, together)
+    held, padded = full.sum(axis=1), full.max(axis=1, initial=0) * counts
+    return (np.add.reduceat(held, firsts), np.add.reduceat(padded, firsts)) if rows else (held, padded)

@@ -42,7 +42,7 @@ _MESSAGE = re.compile(r"(.+?): record (\d+)\b.*", re.DOTALL)
 _PLACE = re.compile(r"(.+):(\d+)")
 _PAGE = re.compile(r"([a-z]+)(?:\s+(\S.*))?", re.DOTALL)
 _PAGES = {
-    "d": frozenset({"rows", "stats", "files", "search", "duplicates", "health", "lengths"}),
+    "d": frozenset({"padding", "rows", "stats", "files", "search", "duplicates", "health", "lengths"}),
     "p": frozenset({"mixture", "padding", "loss", "when"}),
 }
 """The pages of data and of a pipeline that are called by their names."""

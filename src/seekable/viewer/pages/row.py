@@ -69,7 +69,7 @@ def row(opened: Opened, asked: Asked) -> Page:
         "records": node_of(dataset).size,
         "row": number,
         "location": place_as_json(place),
-        **({"error": json_safe(str(error))} if error else {"record": json_value(record)}),
+        **({"error": json_safe(str(error))} if error else {}),
         **(
             {"bytes": None if around is None else around.document(), "neighbours": neighbours}
             if error
@@ -91,7 +91,11 @@ def row(opened: Opened, asked: Asked) -> Page:
             opened, dataset, asked, view if error is None or view in ("file", "bytes") else "record", record
         ),
     }
-    return Page("row", f"{asked.name}, row {number:,}", document, shown)
+
+    def facts() -> dict[str, Any]:
+        return {} if error else {"record": json_value(record, whole_bytes=True)}
+
+    return Page("row", f"{asked.name}, row {number:,}", document, shown, facts=facts)
 
 
 def _within(opened: Opened, asked: Asked, number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures of a run over its steps: the mixture of sources, the padding of batches."""
+"""Figures of a run over its steps, the mixture of sources and the padding of batches; the padding of data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from seekable.loader.positioned import first_step, position_of
 from seekable.loader.steerable import made_by
 from seekable.nodes.node import node_of
 from seekable.viewer.fact_figures import mixture_figure, padding_figure
+from seekable.viewer.facts.filtered_rows import is_small
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.named_sources import (
     as_in_files,
@@ -19,13 +20,14 @@ from seekable.viewer.facts.named_sources import (
     source_nodes,
     sources_in_files,
 )
-from seekable.viewer.facts.padding import Padding, padding
+from seekable.viewer.facts.padding import BATCHES, DataPadding, Padding, data_padding, padding
 from seekable.viewer.facts.run_mixture import UNITS, mixture, usual_stop
 from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.facts.token_counts import record_measure, token_rates
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Redirect, Svg
 from seekable.viewer.pages.job import asked_job, started
+from seekable.viewer.pages.page_records import data_key
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -159,3 +161,44 @@ def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding
     first = as_in_files(made_by(loader, start)).record(position_of(loader, start))
     measure = record_measure(first, text_key=opened.text_key, tokenizer=opened.tokenizer)
     yield from padding(loader, start=start, stop=stop, measure=measure, source=as_in_files)
+
+
+def data_padding_page(opened: Opened, asked: Asked) -> Page:
+    """Return the padding of data by batch and order, and how far the job is that reads the records.
+
+    It is that of the index; of small data without lengths the records are read at once.
+    """
+    node, job = node_of(opened.dataset(asked.name)), asked_job(opened, asked)
+    found = job.partial if isinstance(job.partial, DataPadding) else None
+    unit = index_unit(node)
+    if not job.document and node.size and (unit is not None or is_small(node)):
+        work = data_padding(node) if unit is not None else _data_read(opened, asked.name)
+        found = opened.kept.last(("padding", *data_key(opened, asked.name)), work)
+    document: dict[str, Any] = {"name": asked.name, "records": node.size, **job.document}
+    shown: dict[str, Any] = {
+        "found": found,
+        "batches": BATCHES,
+        "by_order": {},
+        "job_live": False,
+        **job.shown,
+    }
+    table = None
+    if found is not None:
+        document |= found.document()
+        for each in found.batches:
+            shown["by_order"].setdefault(each.order, []).append(each)
+        rows = [(each.order, each.batch, each.share, each.low, each.high) for each in found.batches]
+        table = PageRows(("order", "batch", "share", "low", "high"), rows)
+    return Page("data_padding", f"{asked.name}, padding", document, shown, table=table)
+
+
+def read_data_padding(opened: Opened, asked: Asked) -> Redirect:
+    """Start to read records for their lengths, and return where the padding is shown."""
+    work, key = _data_read(opened, asked.name), data_key(opened, asked.name)
+    return started(opened, asked, "padding", key, work, f"d/{asked.name}/padding?job={{job}}")
+
+
+def _data_read(opened: Opened, name: str) -> Generator[DataPadding]:
+    node = node_of(opened.dataset(name))
+    measure = record_measure(node.record(0), text_key=opened.text_key, tokenizer=opened.tokenizer)
+    yield from data_padding(node, measure=measure)
