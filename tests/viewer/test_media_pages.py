@@ -215,7 +215,7 @@ def test_places_of_nineteen_digits_are_numbers() -> None:
         range_of(f"bytes={10**18}-", 10)
 
 
-def test_the_document_of_a_row_has_its_bytes_as_the_command_prints_them(pages: TestClient, data: Path) -> None:
+def test_the_document_of_a_row_has_bytes_as_the_command_prints_them(pages: TestClient, data: Path) -> None:
     (printed,) = documents("get", "sounds", "1", cwd=data)
     record = pages.get("/d/sounds/row/1?as=json").json()["record"]
     assert record == printed["record"]

@@ -385,8 +385,9 @@ def data_padding(node: Node, *, measure: RecordMeasure | None = None) -> Generat
     others = np.zeros(0, np.int64) if is_all else (blocks[:, None] * largest + np.arange(largest)).ravel()
     rows = np.concatenate([shuffled, others])
     lengths, pace = np.zeros(0, np.int64), ResultPace()
-    for first in range(0, max(rows.size, 1), _AT_ONCE if measure is not None else max(rows.size, 1)):
-        found, _ = _lengths(node, rows[first : first + _AT_ONCE] if measure is not None else rows, measure)
+    at_once = max(1, rows.size) if measure is None else _AT_ONCE
+    for first in range(0, max(1, rows.size), at_once):
+        found, _ = _lengths(node, rows[first : first + at_once], measure)
         lengths = np.concatenate([lengths, np.maximum(found.places, 0)])
         if lengths.size == rows.size or pace.due():
             in_files = lengths[shuffled.size :]
