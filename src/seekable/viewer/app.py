@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,6 @@ from seekable.storage.memory import bytes_in_words
 from seekable.viewer.facts.data_survey import files_of
 from seekable.viewer.facts.json_documents import SCHEMA, json_safe
 from seekable.viewer.facts.named_sources import data_of
-from seekable.viewer.navigation import NavigationGroup, navigation
 from seekable.viewer.opened import StillOpening
 from seekable.viewer.page import Asked, Page, PageRows, Redirect, Svg, query_with
 from seekable.viewer.pages import (
@@ -166,6 +166,12 @@ STATIC = tuple(
 """The style, the script and the icon of all pages: their names, contents and types."""
 
 
+_LETTERS = 50
+"""The letters of all names that fit beside the box, in a line of 1,280 pixels."""
+
+_LONGEST = 16
+"""The letters of a name after which it is cut."""
+
 _OVERVIEW = re.compile(r"/[dps]/[^/]+")
 _SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _DIGITS = 8
@@ -231,7 +237,9 @@ class _Answers:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals.update(opened=opened, opened_step=self._step, navigation=self._navigation)
+        self._templates.globals.update(
+            opened=opened, opened_step=self._step, navigation=partial(navigation, opened)
+        )
         filters: dict[str, Callable[..., Any]] = {
             "number": lambda value: f"{value:,}",
             "sizes": _sizes,
@@ -265,10 +273,6 @@ class _Answers:
     def _step(self, name: str) -> int:
         """Return the next step of a pipeline, for a link; 0 for a stream without batches."""
         return getattr(self._opened.pipeline(name).pipeline, "step", 0)
-
-    def _navigation(self, kind: str, named: str) -> list[NavigationGroup]:
-        """Return what the head of each page leads to."""
-        return navigation(self._opened, kind, named)
 
     def missing(self, request: Request) -> Response:
         """Answer a request for an address that no route has; lead on from one without its last slash."""
@@ -327,6 +331,49 @@ class _Answers:
             status_code=made.status,
             media_type="text/html; charset=utf-8",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationGroup:
+    """The names of one kind."""
+
+    kind: str
+    """The first part of their addresses."""
+
+    word: str
+    """The kind, for people."""
+
+    names: tuple[str, ...]
+    """Those that are shown."""
+
+    more: str
+    """Leads to all of them on the first page; empty if all are shown."""
+
+    anchor: str
+
+
+def navigation(opened: Opened, kind: str, named: str) -> list[NavigationGroup]:
+    """Return the groups that are not empty: all names if they fit in a line, else the one that is shown.
+
+    Args:
+        opened: what is open.
+        kind: the kind of what the page shows: "d", "p" or "s".
+        named: its name.
+    """
+    groups = (
+        ("d", "data", list(opened.datasets), "datasets"),
+        ("p", "pipelines", list(opened.pipelines), "pipelines"),
+        ("s", "states", list(opened.states), "states"),
+    )
+    letters = sum(min(len(name), _LONGEST) + 2 for _, _, names, _ in groups for name in names)
+    found = []
+    for letter, word, names, anchor in groups:
+        fits = letters <= _LETTERS or len(names) == 1
+        shown = [name for name in names if fits or (letter == kind and name == named)]
+        more = f"all {len(names)}" if len(shown) < len(names) else ""
+        if names:
+            found.append(NavigationGroup(letter, word, tuple(shown), more, anchor))
+    return found
 
 
 def _names(request: Request) -> tuple[str, str]:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import CorruptRecord
-from seekable.nodes.graph import HOLE
 from seekable.viewer.facts.histogram import lengths_in_bins
 from seekable.viewer.facts.key_paths import path_text
-from seekable.viewer.facts.key_statistics import KeyTally, surveyed
-from seekable.viewer.facts.reading import from_sample
+from seekable.viewer.facts.key_statistics import KeyTally
+from seekable.viewer.facts.reading import Sampled, surveyed, whole_of
 from seekable.viewer.facts.row_conditions import length_of
 
 if TYPE_CHECKING:
@@ -67,29 +65,17 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Sampled):
     """The columns of some records, those that most have first; while the work goes on, of the first ones."""
 
-    done: int
-    of: int
-    size: int
-    seed: int
     columns: tuple[ColumnFacts, ...]
     left_out: int
     """The keys beyond the first 300 that were seen."""
 
-    @property
-    def made_of(self) -> str:
-        """The records that the figures come from."""
-        return from_sample(self.done, of=self.size, seed=self.seed)
-
     def document(self) -> dict[str, Any]:
         """Return the number of records that have each column, JSON-safe."""
         return {
-            "made_of": self.made_of,
-            "done": self.done,
-            "of": self.of,
-            "unit": "rows",
+            **self.counts(),
             "columns": [{"key": each.name, "count": each.count} for each in self.columns],
             "left_out": self.left_out,
         }
@@ -137,19 +123,16 @@ class _ColumnSurvey:
     """Counts the keys of records, and their values."""
 
     def __init__(self) -> None:
-        self.done = self._whole = 0
+        self._whole = 0
         self._tallies: dict[tuple[str, ...], KeyTally] = {}
         self._there: Counter[tuple[str, ...]] = Counter()
         """The records with a value that is not null, also where that is a dict."""
         self._lengths: dict[tuple[str, ...], list[int]] = {}
         self._left_out: set[tuple[str, ...]] = set()
 
-    def add(self, _: Sequence[int], records: Sequence[Any]) -> None:
-        self.done += len(records)
+    def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
         values: dict[tuple[str, ...], list[Any]] = {}
-        for record in records:
-            if record is HOLE or isinstance(record, CorruptRecord):
-                continue
+        for _, record in whole_of(rows, records):
             self._whole += 1
             is_dict = type(record) is dict
             for path, value in top_paths(record) if is_dict else [((), record)]:
@@ -168,11 +151,11 @@ class _ColumnSurvey:
             lengths = [length for value in some if (length := length_of(value)) is not None]
             self._lengths.setdefault(path, []).extend(lengths)
 
-    def facts(self, *, of: int, size: int, seed: int) -> Columns:
+    def facts(self, read: Sampled) -> Columns:
         # Sorting is stable: keys that as many records have stay in the order in which they were seen.
         tallies = sorted(self._tallies.values(), key=lambda tally: -tally.count)
         found = tuple(map(self._column, tallies))
-        return Columns(self.done, of, size, seed, found, len(self._left_out))
+        return Columns(read.done, read.of, read.size, read.seed, found, len(self._left_out))
 
     def _column(self, tally: KeyTally) -> ColumnFacts:
         facts = tally.facts(max(self._whole, tally.count), exact=True, top=51)

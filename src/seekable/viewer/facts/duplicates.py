@@ -9,7 +9,6 @@ duplicates among the kept rows estimates that of all rows.
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +22,11 @@ from seekable.nodes.graph import HOLE, known_size
 from seekable.viewer.facts.json_documents import json_value
 from seekable.viewer.facts.key_paths import path_text, values_at
 from seekable.viewer.facts.reading import (
-    NORMAL_95,
     RULE_OF_THREE,
     ResultPace,
     Share,
     file_pieces,
+    ratio_error,
     read_rows,
 )
 
@@ -264,7 +263,6 @@ def _share(counts: Int64s, *, exact: bool) -> Share:
         return Share(extra, rows, share, share)
     if not extra:
         return Share(0, rows, 0.0, min(1.0, RULE_OF_THREE / values))
-    # The error of a ratio of two sums over values: a value is drawn with all of its rows.
-    residuals = (counts - 1) - share * counts
-    error = NORMAL_95 * math.sqrt(float((residuals**2).sum())) / rows
+    # A value is drawn with all of its rows.
+    error = ratio_error(counts - 1, counts)
     return Share(extra, rows, max(0.0, share - error), min(1.0, share + error))

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._collector import collector_paused
 from seekable.errors import CorruptRecord
-from seekable.nodes.graph import HOLE, known_size
 from seekable.viewer.facts.histogram import lengths_in_bins, numbers_in_bins
 from seekable.viewer.facts.key_paths import path_text, values_at
-from seekable.viewer.facts.reading import ResultPace, Share, from_sample, read_pieces, sample_rows, share_of
+from seekable.viewer.facts.reading import Sampled, Share, share_of, surveyed, whole_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from seekable.nodes.node import Node
     from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
 
-
-Found = TypeVar("Found")
 
 _MOST_KEYS = 500
 _MOST_DEPTH = 16
@@ -296,19 +292,9 @@ def _json_safe(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Sampled):
     """The keys of sampled records; while the work goes on, those of the sample's beginning."""
 
-    done: int
-    """The number of rows that were read."""
-
-    of: int
-    """The number of rows to read."""
-
-    size: int
-    """The number of all rows."""
-
-    seed: int
     keys: tuple[KeyFacts, ...]
     """The facts of each key, in the order in which they were first seen; the record itself comes first."""
 
@@ -324,19 +310,10 @@ class Statistics:
 
     holes: Share
 
-    @property
-    def made_of(self) -> str:
-        """The records or the index that the figures come from."""
-        return from_sample(self.done, of=self.size, seed=self.seed)
-
     def document(self) -> dict[str, Any]:
         """Return the statistics as a JSON-safe dict."""
         return {
-            "made_of": self.made_of,
-            "done": self.done,
-            "of": self.of,
-            "rows": self.size,
-            "seed": self.seed,
+            **self.counts(),
             "keys": [key.document() for key in self.keys],
             "keys_left_out": self.left_out,
             "shapes": [{"keys": list(keys), **share.document()} for keys, share in self.shapes],
@@ -370,85 +347,49 @@ def statistics(node: Node, *, n: int, seed: int = 0) -> Generator[Statistics]:
     return surveyed(node, survey.add, survey.facts, n=n, seed=seed)
 
 
-def surveyed(
-    node: Node,
-    add: Callable[[Sequence[int], Sequence[Any]], None],
-    facts: Callable[..., Found],
-    *,
-    n: int,
-    seed: int,
-) -> Generator[Found]:
-    """Yield results while a sample is read; the last one covers all of it.
-
-    Args:
-        node: the data, or a pipeline, with a length.
-        add: counts records, given their rows.
-        facts: returns what was found, given the rows to read (``of``), all rows (``size``) and the seed.
-        n: the number of rows of the sample; all rows if there are fewer.
-        seed: which sample.
-
-    Raises:
-        EndlessDataset: the node has no length.
-        IndexStale: a file was changed after it was indexed.
-    """
-    size = known_size(node, "statistics")
-    rows = sample_rows(size, n, seed)
-    pace, done = ResultPace(), 0
-    for piece, records in read_pieces(node, rows):
-        with collector_paused():
-            add(piece.tolist(), records)
-        done += len(records)
-        if done < rows.size and pace.due():
-            found = facts(of=rows.size, size=size, seed=seed)
-            pace.made()
-            yield found
-    yield facts(of=rows.size, size=size, seed=seed)
-
-
 class _KeySurvey:
     """Counts the keys of records, piece by piece."""
 
     def __init__(self) -> None:
-        self.done = 0
+        self._whole = self._corrupted = self._holes = 0
         self._tallies: dict[KeyPath, KeyTally] = {(): KeyTally(())}
         self._parents: Counter[KeyPath] = Counter()
         """For each path that ends in elements, the number of dicts among these."""
         self._left_out: set[KeyPath] = set()
         self._shapes: Counter[frozenset[str]] = Counter()
         self._corrupt: list[int] = []
-        self._corrupted = self._holes = 0
 
     def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
         """Count the keys of some records."""
-        self.done += len(records)
         corrupt = [
             row for row, record in zip(rows, records, strict=True) if isinstance(record, CorruptRecord)
         ]
-        self._corrupted += len(corrupt)
         self._corrupt += corrupt[: _MOST_EXAMPLES - len(self._corrupt)]
-        self._holes += sum(record is HOLE for record in records)
-        whole = [record for record in records if record is not HOLE and not isinstance(record, CorruptRecord)]
+        whole = [record for _, record in whole_of(rows, records)]
+        self._whole += len(whole)
+        self._corrupted += len(corrupt)
+        self._holes += len(records) - len(whole) - len(corrupt)
         self._shapes.update(frozenset(map(str, record)) for record in whole if type(record) is dict)
         self._descend((), whole)
 
-    def facts(self, *, of: int, size: int, seed: int) -> Statistics:
+    def facts(self, read: Sampled) -> Statistics:
         """Return the facts of what was counted."""
-        exact, whole = self.done >= size, self.done - self._corrupted - self._holes
+        exact, whole = read.exact, self._whole
         shapes = [(tuple(sorted(keys)), count) for keys, count in self._shapes.most_common(_MOST_SHAPES)]
         return Statistics(
-            done=self.done,
-            of=of,
-            size=size,
-            seed=seed,
+            read.done,
+            read.of,
+            read.size,
+            read.seed,
             keys=tuple(
                 tally.facts(self._could_have(path, whole), exact=exact)
                 for path, tally in self._tallies.items()
             ),
             left_out=len(self._left_out),
             shapes=tuple((keys, share_of(count, whole, exact=exact)) for keys, count in shapes),
-            corrupt=share_of(self._corrupted, self.done, exact=exact),
+            corrupt=share_of(self._corrupted, read.done, exact=exact),
             corrupt_rows=tuple(self._corrupt),
-            holes=share_of(self._holes, self.done, exact=exact),
+            holes=share_of(self._holes, read.done, exact=exact),
         )
 
     def _could_have(self, path: KeyPath, records: int) -> int:
@@ -503,19 +444,9 @@ _MOST_VALUES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class FieldFacts:
+class FieldFacts(Sampled):
     """The values of one key in a sample; while the work goes on, in the beginning of the sample."""
 
-    done: int
-    """The number of rows that were read."""
-
-    of: int
-    """The number of rows to read."""
-
-    size: int
-    """The number of all rows."""
-
-    seed: int
     key: KeyFacts
     """``present`` is the share of the records that have the key."""
 
@@ -526,19 +457,10 @@ class FieldFacts:
 
     corrupt: Share
 
-    @property
-    def made_of(self) -> str:
-        """The records or the index that the figures come from."""
-        return from_sample(self.done, of=self.size, seed=self.seed)
-
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON-safe dict."""
         return {
-            "made_of": self.made_of,
-            "done": self.done,
-            "of": self.of,
-            "rows": self.size,
-            "seed": self.seed,
+            **self.counts(),
             **self.key.document(),
             "histograms": {
                 "lengths": None if self.lengths is None else self.lengths.document(),
@@ -578,18 +500,15 @@ class _FieldSurvey:
     """Counts the values of one key, piece by piece."""
 
     def __init__(self, path: KeyPath) -> None:
-        self.done = self._whole = self._with = 0
+        self._whole = self._with = 0
         self._path = path
         self._tally = KeyTally(path)
         self._rows: dict[str, list[int]] = {}
 
     def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
         """Count the values of some records."""
-        self.done += len(records)
         found: list[Any] = []
-        for row, record in zip(rows, records, strict=True):
-            if record is HOLE or isinstance(record, CorruptRecord):
-                continue
+        for row, record in whole_of(rows, records):
             values = values_at(record, self._path)
             self._whole += 1
             self._with += bool(values)
@@ -598,21 +517,21 @@ class _FieldSurvey:
         if found:
             self._tally.add(found)
 
-    def facts(self, *, of: int, size: int, seed: int) -> FieldFacts:
+    def facts(self, read: Sampled) -> FieldFacts:
         """Return the facts of what was counted."""
-        exact = self.done >= size
+        exact = read.exact
         key = self._tally.facts(max(self._whole, self._tally.count), exact=exact, top=_MOST_VALUES)
         lengths, numbers = self._tally.histograms()
         return FieldFacts(
-            self.done,
-            of,
-            size,
-            seed,
+            read.done,
+            read.of,
+            read.size,
+            read.seed,
             replace(key, present=share_of(self._with, self._whole, exact=exact)),
             lengths,
             numbers,
             {name: tuple(sorted(rows)) for name, rows in self._rows.items()},
-            share_of(self.done - self._whole, self.done, exact=exact),
+            share_of(read.done - self._whole, read.done, exact=exact),
         )
 
     def _note(self, row: int, values: Sequence[Any]) -> None:

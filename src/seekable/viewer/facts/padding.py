@@ -6,7 +6,6 @@ That of a run, step by step; and of data that no run has yet, by the size of a b
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -19,7 +18,7 @@ from seekable.loader.steerable import made_by
 from seekable.nodes.graph import HOLE, known_size, nodes_of
 from seekable.packing.nodes.packed_node import PackedNode
 from seekable.viewer.facts.lengths import PositionLengths, index_unit, position_lengths
-from seekable.viewer.facts.reading import FROM_INDEX, NORMAL_95, ResultPace, read_sample, sample_rows
+from seekable.viewer.facts.reading import FROM_INDEX, ResultPace, ratio_error, read_sample, sample_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -288,10 +287,7 @@ def _bounds(held: Int64s, padded: Int64s, part: float) -> tuple[float, float]:
         return share, share
     if count <= 1 or not padded.any():
         return 0.0, 1.0
-    # The share is a ratio of two sums, whose error is that of the mean of these differences.
-    off = padded - held - share * padded
-    variance = float((off**2).sum()) / (count - 1) / count * (1 - part)
-    half = NORMAL_95 * math.sqrt(variance) / float(padded.mean())
+    half = ratio_error(padded - held, padded, part)
     return max(0.0, share - half), min(1.0, share + half)
 
 

@@ -12,21 +12,25 @@ import os
 import time
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from seekable._arguments import checked_count, checked_seed
+from seekable._collector import collector_paused
 from seekable._lazy import lazy
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.lines.line_source import decoder_named
 from seekable.nodes.files.byte_source import FileSource
+from seekable.nodes.graph import HOLE, known_size
 from seekable.nodes.sequence_source import SequenceSource
 from seekable.nodes.shuffle import Shuffle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from datetime import datetime
+
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.formats.kaldi import table_entries
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 else:
     table_entries = lazy("seekable.formats.kaldi.table_entries")
 
+
+Found = TypeVar("Found")
 
 PIECE_ROWS = 512
 """The rows of the first piece: some 3 ms of small JSON records in few files, some 80 ms from a cold disk."""
@@ -384,3 +390,107 @@ class ResultPace:
         now = time.monotonic()
         self._wait = max(_SECONDS, _PARTS * (now - self._last))
         self._last = now
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How much of a sample was read: what facts of samples begin with."""
+
+    done: int
+    """The number of rows that were read."""
+
+    of: int
+    """The number of rows to read."""
+
+    size: int
+    """The number of all rows."""
+
+    seed: int
+
+    @property
+    def exact(self) -> bool:
+        """True if all rows there are were read."""
+        return self.done >= self.size
+
+    @property
+    def made_of(self) -> str:
+        """The records that the figures come from."""
+        return from_sample(self.done, of=self.size, seed=self.seed)
+
+    def counts(self) -> dict[str, Any]:
+        """Return the numbers of rows, JSON-safe."""
+        return {
+            "made_of": self.made_of,
+            "done": self.done,
+            "of": self.of,
+            "unit": "rows",
+            "rows": self.size,
+            "seed": self.seed,
+        }
+
+
+def surveyed(
+    node: Node,
+    add: Callable[[Sequence[int], Sequence[Any]], None],
+    facts: Callable[[Sampled], Found],
+    *,
+    n: int,
+    seed: int,
+) -> Generator[Found]:
+    """Yield results while a sample is read; the last one covers all of it.
+
+    Args:
+        node: the data, or a pipeline, with a length.
+        add: takes records, given their rows.
+        facts: returns what was found.
+        n: the number of rows of the sample; all rows if there are fewer.
+        seed: which sample.
+
+    Raises:
+        EndlessDataset: the node has no length.
+        IndexStale: a file was changed after it was indexed.
+    """
+    size = known_size(node, "a sample")
+    rows = sample_rows(size, n, seed)
+    pace, done = ResultPace(), 0
+    for piece, records in read_pieces(node, rows):
+        with collector_paused():
+            add(piece.tolist(), records)
+        done += len(records)
+        if done < rows.size and pace.due():
+            found = facts(Sampled(done, rows.size, size, seed))
+            pace.made()
+            yield found
+    yield facts(Sampled(done, rows.size, size, seed))
+
+
+def whole_of(rows: Sequence[int], records: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Return the records with their rows, without holes and corrupt ones.
+
+    Example:
+        >>> whole_of([4, 7], ["a", HOLE])
+        [(4, 'a')]
+    """
+    return [
+        (row, record)
+        for row, record in zip(rows, records, strict=True)
+        if record is not HOLE and not isinstance(record, CorruptRecord)
+    ]
+
+
+def ratio_error(tops: NDArray[Any], bottoms: NDArray[Any], part: float = 0.0) -> float:
+    """Return half of the 95 % interval of a ratio of two sums, each over units that were drawn at random.
+
+    Args:
+        tops: what each unit adds to the sum above, one dimension, at least two units.
+        bottoms: what it adds to the one below, which is not 0.
+        part: the part of all units that was drawn, 0 to 1.
+
+    Example:
+        >>> round(ratio_error(np.array([1, 2, 3]), np.array([2, 4, 7])), 4)
+        0.0531
+    """
+    # It is the error of the mean of these differences.
+    off = tops - tops.sum() / bottoms.sum() * bottoms
+    variance = float((off**2).sum()) / max(1, tops.size - 1) / tops.size * (1 - part)
+    return NORMAL_95 * math.sqrt(variance) / float(bottoms.mean())

@@ -31,15 +31,14 @@ from seekable.viewer.facts.key_paths import path_text, values_at
 from seekable.viewer.facts.matching import PlainNeedle, as_text, needle_of
 from seekable.viewer.facts.reading import (
     ResultPace,
+    Sampled,
     Share,
     bytes_of_records,
     file_pieces,
     from_all,
-    from_sample,
-    read_pieces,
     read_rows,
-    sample_rows,
     share_of,
+    surveyed,
 )
 
 if TYPE_CHECKING:
@@ -337,25 +336,14 @@ def _texts(record: Any, within: KeyPath | None) -> Iterator[tuple[KeyPath, str |
 
 
 def _in_sample(node: Node, found: _Matches, *, n: int, seed: int) -> Generator[SearchResult]:
-    size = known_size(node, "a search")
-    rows = sample_rows(size, n, seed)
-    pace, done = ResultPace(), 0
-
-    def result() -> SearchResult:
-        made_of = from_sample(done, of=size, seed=seed)
-        share = share_of(found.count, done, exact=done >= size)
-        return found.result(done, rows.size, "rows", size, made_of, share)
+    def result(read: Sampled) -> SearchResult:
+        share = share_of(found.count, read.done, exact=read.exact)
+        return found.result(read.done, read.of, "rows", read.size, read.made_of, share)
 
     try:
-        for piece, records in read_pieces(node, rows):
-            found.add(piece.tolist(), records)
-            done += len(records)
-            if done < rows.size and pace.due():
-                yield result()
-                pace.made()
+        yield from surveyed(node, found.add, result, n=n, seed=seed)
     finally:
         found.needle.close()
-    yield result()
 
 
 def _in_all(node: Node, found: _Matches) -> Generator[SearchResult]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,13 @@ from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.graph import known_size
 from seekable.viewer.facts.json_documents import in_words
 from seekable.viewer.facts.lengths import position_lengths
-from seekable.viewer.facts.reading import bytes_of_records, from_sample, read_sample, sample_rows
+from seekable.viewer.facts.reading import (
+    bytes_of_records,
+    from_sample,
+    ratio_error,
+    read_sample,
+    sample_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,9 +38,6 @@ RecordUnit = Literal["tokens", "characters", "numbers"]
 
 _SAMPLED = 200
 _ESTIMATED_FROM = 1000
-
-_Z = 1.96
-"""The 97.5 % point of the normal distribution, for intervals of 95 %."""
 
 
 def _token_counts(engine: Engine, texts: Sequence[str]) -> Int64s:
@@ -251,9 +253,6 @@ def token_estimate(
         made_of = f"exact bytes, times the tokens in a byte {made_of}"
     else:
         weights, whole = np.ones(rows.size), size
-    rate = float(tokens.sum() / max(weights.sum(), 1.0))
-    # The error of a ratio of two sums is that of the mean of these differences.
-    off = tokens - rate * weights
-    spread = math.sqrt(float((off**2).sum()) / max(rows.size - 1, 1) / rows.size * (1 - rows.size / size))
-    found, half = rate * whole, _Z * spread * size
+    found = float(tokens.sum() / weights.sum()) * whole
+    half = ratio_error(tokens, weights, rows.size / size) * whole
     return TokenEstimate(round(found), max(0, round(found - half)), round(found + half), made_of)
