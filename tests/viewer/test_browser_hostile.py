@@ -149,6 +149,8 @@ NAMES = [
     "d/hostile/rows?where=" + quote("frame contains " + json.dumps(HOSTILE["frame"])) + "&order=sample",
     *(f"d/hostile/{page}?q=script%3E&key=" for page in ("search", "row/0", "row/1")),
     "d/hostile/search?q=%3C.*%3E&regex=1",
+    "d/hostile/padding",
+    "d/hostile/row/2?where=" + quote('handlers matches "<img.*>"') + "&sort=%3Cscript%3E",
     "d/hostile/field?key=handlers",
     "go?to=%3Cscript%3Ewindow.pwned%3D1%3C%2Fscript%3E",
     "d/%3Cscript%3E/",
