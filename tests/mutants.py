@@ -301,9 +301,9 @@ MUTANTS = (
         tests=("loader/test_processes.py",),
     ),
     Mutant(
-        *("the last row of all is not searched", 6, "viewer/facts/search.py"),
-        "np.arange(first, min(first + _ROWS_AT_ONCE, size))",
-        "np.arange(first, min(first + _ROWS_AT_ONCE, size - 1))",
+        *("the last row of all is not searched", 6, "viewer/facts/reading.py"),
+        "yield np.arange(first, min(first + PIECE_ROWS, stop))",
+        "yield np.arange(first, min(first + PIECE_ROWS, stop - 1))",
         tests=("facts/test_search.py",),
     ),
     Mutant(

@@ -196,7 +196,7 @@ def test_memory_is_bounded_and_results_come_while_the_work_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "MOST_KEPT", 5)
-    monkeypatch.setattr(room, "PIECE_ROWS", 10)
+    monkeypatch.setattr("seekable.viewer.facts.reading.PIECE_ROWS", 10)
     monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     lines = [json.dumps({"n": (row * 37) % 100}) for row in range(100)]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines[:50], "{", *lines[50:]]) + "\n")

@@ -68,7 +68,7 @@ def test_rows_are_looked_at_while_a_filter_runs_and_a_viewer_that_was_ended_is_s
         return read(node, rows)
 
     monkeypatch.setattr(room, "_SMALL_BYTES", -1)
-    monkeypatch.setattr(room, "PIECE_ROWS", 50)
+    monkeypatch.setattr("seekable.viewer.facts.reading.PIECE_ROWS", 50)
     monkeypatch.setattr(room, "read_rows", read_rows)
     monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     server = Server(opened_of({"corpus": sk.open(data / "corpus")}), port=0)

@@ -145,7 +145,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return node.fetch(rows)
 
     monkeypatch.setattr(room, "_SMALL_BYTES", -1)
-    monkeypatch.setattr(room, "PIECE_ROWS", 50)
+    monkeypatch.setattr("seekable.viewer.facts.reading.PIECE_ROWS", 50)
     monkeypatch.setattr(room, "read_rows", read_rows)
     monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     yield let_on

@@ -28,6 +28,7 @@ from seekable.viewer.facts.reading import (
     file_pieces,
     ratio_error,
     read_rows,
+    row_pieces,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ _MOST_ROWS = 20
 _MOST_KEPT = 1 << 20
 """The most rows whose hashes are kept: 16 MB."""
 
-_HASHED_AT_ONCE = 1024
 _LINE_ENDS = b"\r\n"
 
 
@@ -168,8 +168,7 @@ def _by_lines(node: Node) -> Iterator[_Hashed]:
 def _by_values(node: Node, path: KeyPath) -> Iterator[_Hashed]:
     """Yield rows with the hashes of records, or of their values at a path, and how many have none."""
     size = known_size(node, "duplicates")
-    for first in range(0, size, _HASHED_AT_ONCE):
-        rows = np.arange(first, min(first + _HASHED_AT_ONCE, size))
+    for rows in row_pieces(0, size):
         hashes = [_hash_at(record, path) for record in read_rows(node, rows)]
         there = np.array([each is not None for each in hashes], np.bool_)
         known = np.array([each for each in hashes if each is not None], np.uint64)

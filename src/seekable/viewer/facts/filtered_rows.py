@@ -5,6 +5,7 @@ Memory is bounded: the first 100,000 rows of the order are kept, and all are cou
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,11 @@ from seekable.nodes.bases import leaves_of
 from seekable.nodes.conditions import checked_where
 from seekable.nodes.graph import HOLE, known_size
 from seekable.viewer.facts.data_survey import files_of
-from seekable.viewer.facts.reading import PIECE_ROWS, ResultPace, from_sample, read_rows
+from seekable.viewer.facts.reading import ResultPace, from_sample, read_rows, row_pieces
 from seekable.viewer.facts.row_conditions import RowTest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.node import Node
@@ -140,7 +141,7 @@ def filtered_rows(
         return FilteredRows(done, of, size, kept.found, kept.rows(), test.others, corrupt, made_of)
 
     try:
-        for rows in _pieces(runs):
+        for rows in itertools.chain.from_iterable(row_pieces(*run) for run in runs.tolist()):
             records = read_rows(narrowed, rows)
             whole = [at for at, each in enumerate(records) if not isinstance(each, CorruptRecord)]
             corrupt += len(records) - len(whole)
@@ -180,13 +181,6 @@ def _runs(node: Node, conditions: Sequence[RowCondition], size: int) -> Int64s:
         and each.operator in ("==", "<", "<=", ">", ">=", "in")
     ]
     return node.may_match(checked_where(simple)) if simple else np.array([[0, size]], np.int64)
-
-
-def _pieces(runs: Int64s) -> Iterator[Int64s]:
-    """Yield the rows of some runs, at most 512 at a time."""
-    for start, stop in runs.tolist():
-        for first in range(start, stop, PIECE_ROWS):
-            yield np.arange(first, min(first + PIECE_ROWS, stop))
 
 
 class _Kept:

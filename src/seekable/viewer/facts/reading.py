@@ -127,6 +127,12 @@ def read_pieces(node: Node, rows: Int64s) -> Iterator[tuple[Int64s, list[Any]]]:
         start += count
 
 
+def row_pieces(start: int, stop: int) -> Iterator[Int64s]:
+    """Yield rows that follow one another, at most 512 at a time."""
+    for first in range(start, stop, PIECE_ROWS):
+        yield np.arange(first, min(first + PIECE_ROWS, stop))
+
+
 def read_rows(node: Node, rows: Int64s) -> list[Any]:
     """Return the records at some hundreds of rows; a corrupt one as its ``CorruptRecord``.
 

@@ -37,6 +37,7 @@ from seekable.viewer.facts.reading import (
     file_pieces,
     from_all,
     read_rows,
+    row_pieces,
     share_of,
     surveyed,
 )
@@ -369,8 +370,7 @@ def _by_rows(node: Node, found: _Matches) -> Iterator[int]:
     """Yield how many rows there are, then how many were searched; all are decoded."""
     size = known_size(node, "a search")
     yield size
-    for first in range(0, size, _ROWS_AT_ONCE):
-        rows = np.arange(first, min(first + _ROWS_AT_ONCE, size))
+    for rows in row_pieces(0, size):
         found.add(rows.tolist(), read_rows(node, rows))
         yield int(rows[-1]) + 1
 

@@ -75,7 +75,7 @@ def dataset(opened: Opened, asked: Asked) -> Page:
         "drawn": {
             "made_of": from_sample(int(numbers.size), of=size, seed=seed),
             "seed": seed,
-            "rows": records.documents,
+            "rows": records.places,
         },
         **job.document,
     }
@@ -95,7 +95,11 @@ def dataset(opened: Opened, asked: Asked) -> Page:
         lengths = _lengths_of(opened, asked.name)
         document["lengths"] = None if lengths is None else lengths.document()
         shown |= {"lengths": lengths, "words": [] if lengths is None else _lengths_in_words(lengths)}
-    return Page("dataset", asked.name, document, shown, table=records.table)
+
+    def facts() -> dict[str, Any]:
+        return {"drawn": {**document["drawn"], "rows": records.documents()}}
+
+    return Page("dataset", asked.name, document, shown, table=records.table, facts=facts)
 
 
 def _survey(opened: Opened, asked: Asked, *, seconds: float | None) -> AskedJob:

@@ -98,15 +98,28 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """Some records as a table, and as documents."""
+    """Some records as a table, their places, and their values as documents."""
 
     columns: Sequence[TableColumn]
     rows: Sequence[TableRow]
     table: PageRows
-    documents: list[dict[str, Any]]
+    places: list[dict[str, Any]]
+    """The number and the location of each row, JSON-safe."""
+
+    records: Sequence[Any]
 
     is_read: bool = True
     """False while the records are read, longer than a page may take."""
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the rows with their records, or their errors, JSON-safe; long values have their beginnings.
+
+        A page does not show it, so it is made for programs alone: arrays become long lists.
+        """
+        return [
+            {**place, **({"error": row.error} if row.error else {"record": _short(json_value(record))})}
+            for place, row, record in zip(self.places, self.rows, self.records, strict=True)
+        ]
 
 
 def columns_of(opened: Opened, name: str, *, seconds: float) -> AskedJob:
@@ -156,15 +169,14 @@ def table_of(
         engine_of_rows(opened, name),
         most=120 if len(paths) <= _FEW_COLUMNS else 60,
     )
-    rows, documents, values = [], [], []
+    rows, located, values = [], [], []
     for number, place, record in zip(numbers.tolist() if records else (), places, records, strict=True):
         location = place_as_json(place)
         at = location[0] if isinstance(location, list) else location
         error = str(record) if isinstance(record, CorruptRecord) else None
         cells = [] if error else maker.cells(number, record, paths)
         rows.append(TableRow(number, at["path"], at["row"], error, cells))
-        value = {"error": error} if error else {"record": _short(json_value(record))}
-        documents.append({"row": number, "location": location, **value})
+        located.append({"row": number, "location": location})
         values.append(
             [number, at["path"], at["row"]]
             + ([error, *[""] * (len(paths) - 1)] if error else [value_of(record, path) for path in paths])
@@ -174,7 +186,7 @@ def table_of(
     table = PageRows(
         header, [[json_safe(str(row[1])) if at == 1 else row[at] for at in range(len(row))] for row in values]
     )
-    return RecordTable(heads, rows, table, documents, is_read=read.records is not None)
+    return RecordTable(heads, rows, table, located, records, is_read=read.records is not None)
 
 
 def engine_of_rows(opened: Opened, name: str) -> Engine | None:

@@ -115,7 +115,7 @@ def _page(opened: Opened, asked: Asked) -> Page:
         "made_of": made_of,
         "filter": None if found is None else found.document(),
         **job.document,
-        "rows": table.documents,
+        "rows": table.places,
     }
     last = max(0, of - count)
     more: dict[str, Any] = {"before": max(0, at - count), "after": at + count, "last": last, "of": of}
@@ -123,7 +123,8 @@ def _page(opened: Opened, asked: Asked) -> Page:
     more |= {"chips": _chips(asked), "head": _head(asked, table, survey.partial)}
     more |= {"survey_live": survey.shown.get("job_live", False) or not table.is_read}
     more |= {"choices": _choices(survey.partial, table), "job_live": False, **job.shown}
-    return Page("rows", f"{asked.name}, rows", document, more, table=table.table)
+    title = f"{asked.name}, rows"
+    return Page("rows", title, document, more, table.table, facts=lambda: {"rows": table.documents()})
 
 
 def filter_again(opened: Opened, asked: Asked) -> Redirect:

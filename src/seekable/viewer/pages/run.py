@@ -195,7 +195,7 @@ def data_padding_page(opened: Opened, asked: Asked) -> Page:
 def read_data_padding(opened: Opened, asked: Asked) -> Redirect:
     """Start to read records for their lengths, and return where the padding is shown."""
     work, key = _data_read(opened, asked.name), data_key(opened, asked.name)
-    return started(opened, asked, "padding", key, work, f"d/{asked.name}/padding?job={{job}}")
+    return started(opened, asked, "padding of data", key, work, f"d/{asked.name}/padding?job={{job}}")
 
 
 def _data_read(opened: Opened, name: str) -> Generator[DataPadding]:
