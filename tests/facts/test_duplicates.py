@@ -97,7 +97,7 @@ def test_results_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("seekable.viewer.facts.reading.ResultPace.due", lambda _: True)
     results = list(duplicates(sk.from_sequence(["a"] * 5000)._node))
     assert [each.done for each in results] == [*range(512, 5000, 512), 5000]
-    assert results[0].made_of == "exact, from the first 1,024 of 5,000 rows"
+    assert results[0].made_of == "exact, from the first 512 of 5,000 rows"
     assert results[-1].share.count == 4999
 
 
