@@ -214,7 +214,7 @@ def test_the_padding_of_data(pages: TestClient, shown: Opened, monkeypatch: pyte
     assert len(pages.get("/d/corpus/padding?as=csv").text.splitlines()) == 1 + len(expected.batches)
     assert "from the characters of all records" in pages.get("/d/sounds/padding").text
     monkeypatch.setattr(filtered_rows, "_SMALL_BYTES", -1)
-    shown.kept.clear()
+    shown.results.clear()
     assert "so they must be read" in pages.get("/d/sounds/padding").text
     assert pages.post("/d/sounds/padding/read").status_code == 303
     job = shown.jobs.all()[0]

@@ -16,6 +16,8 @@ from seekable.viewer.facts.reading import Sampled, Share, share_of, surveyed, wh
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from seekable.nodes.node import Node
     from seekable.viewer.facts.histogram import Histogram
     from seekable.viewer.facts.key_paths import KeyPath
@@ -174,7 +176,7 @@ class KeyTally:
             if name in _UNITS or kind is dict:
                 self._measure(name, some)
             if kind in (int, float):
-                self._numbers.append(np.array(list(map(_as_float, some)), np.float64))
+                self._numbers.append(_as_floats(some))
             if kind in self._values:
                 self._count(kind, some)
             elif some and some[0] is not None:
@@ -274,8 +276,15 @@ class KeyTally:
         return ValueRange(float(finite.min()), mean, float(finite.max()))
 
 
+def _as_floats(numbers: Sequence[float]) -> NDArray[np.float64]:
+    """Return numbers as floats; integers beyond the largest float as infinities."""
+    try:
+        return np.array(numbers, np.float64)
+    except OverflowError:
+        return np.array(list(map(_as_float, numbers)), np.float64)
+
+
 def _as_float(value: float) -> float:
-    """Return a number as a float; an integer beyond the largest float as infinity."""
     try:
         return float(value)
     except OverflowError:
@@ -356,7 +365,8 @@ class _KeySurvey:
         self._parents: Counter[KeyPath] = Counter()
         """For each path that ends in elements, the number of dicts among these."""
         self._left_out: set[KeyPath] = set()
-        self._shapes: Counter[frozenset[str]] = Counter()
+        self._shapes: Counter[tuple[Any, ...]] = Counter()
+        """Records by their keys in the order of each."""
         self._corrupt: list[int] = []
 
     def add(self, rows: Sequence[int], records: Sequence[Any]) -> None:
@@ -369,13 +379,16 @@ class _KeySurvey:
         self._whole += len(whole)
         self._corrupted += len(corrupt)
         self._holes += len(records) - len(whole) - len(corrupt)
-        self._shapes.update(frozenset(map(str, record)) for record in whole if type(record) is dict)
+        self._shapes.update(tuple(record) for record in whole if type(record) is dict)
         self._descend((), whole)
 
     def facts(self, read: Sampled) -> Statistics:
         """Return the facts of what was counted."""
         exact, whole = read.exact, self._whole
-        shapes = [(tuple(sorted(keys)), count) for keys, count in self._shapes.most_common(_MOST_SHAPES)]
+        by_keys: Counter[frozenset[str]] = Counter()
+        for keys, count in self._shapes.items():
+            by_keys[frozenset(map(str, keys))] += count
+        shapes = [(tuple(sorted(keys)), count) for keys, count in by_keys.most_common(_MOST_SHAPES)]
         return Statistics(
             read.done,
             read.of,

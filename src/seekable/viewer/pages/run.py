@@ -88,7 +88,7 @@ def _mixture_found(opened: Opened, asked: Asked) -> RunMixture:
             )
         return mixture(loader, start=start, stop=stop, unit=unit, tokens_per_byte=rates)  # type: ignore[arg-type]  # one of UNITS
 
-    return opened.kept.get(("mixture", asked.name, start, stop, unit), make)
+    return opened.results.get(("mixture", asked.name, start, stop, unit), make)
 
 
 def padding_page(opened: Opened, asked: Asked) -> Page:
@@ -152,7 +152,7 @@ def _padding_found(opened: Opened, asked: Asked) -> Padding | None:
     loader = opened.pipeline(asked.name).loader
     if index_unit(made_by(loader, start)) is None:
         return None
-    return opened.kept.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
+    return opened.results.last(("padding", asked.name, start, stop), padding(loader, start=start, stop=stop))
 
 
 def _read(opened: Opened, name: str, start: int, stop: int) -> Generator[Padding]:
@@ -173,7 +173,7 @@ def data_padding_page(opened: Opened, asked: Asked) -> Page:
     unit = index_unit(node)
     if not job.document and node.size and (unit is not None or is_small(node)):
         work = data_padding(node) if unit is not None else _data_read(opened, asked.name)
-        found = opened.kept.last(("padding", *data_key(opened, asked.name)), work)
+        found = opened.results.last(("padding", *data_key(opened, asked.name)), work)
     document: dict[str, Any] = {"name": asked.name, "records": node.size, **job.document}
     shown: dict[str, Any] = {
         "found": found,
