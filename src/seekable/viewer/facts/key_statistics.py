@@ -276,7 +276,7 @@ class KeyTally:
         return ValueRange(float(finite.min()), mean, float(finite.max()))
 
 
-def _as_floats(numbers: Sequence[float]) -> NDArray[np.float64]:
+def _as_floats(numbers: Sequence[Any]) -> NDArray[np.float64]:
     """Return numbers as floats; integers beyond the largest float as infinities."""
     try:
         return np.array(numbers, np.float64)
