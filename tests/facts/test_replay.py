@@ -98,6 +98,8 @@ def test_a_run_that_went_on_with_another_pipeline_is_replayed_as_it_was(tmp_path
     check_replayed(tmp_path, second, steps, first=5)
     with pytest.raises(KeyNotFound, match="step 4 was made by another pipeline"):
         nearest_state([str(tmp_path)], second, 4)
+    with pytest.raises(KeyNotFound, match="open the folder of its states"):
+        nearest_state([], second, 9)
 
 
 def test_what_was_changed_in_a_run_is_changed_in_its_replay(tmp_path: Path) -> None:

@@ -571,15 +571,21 @@ def nearest_state(folders: Iterable[str], loader: Loader, step: int) -> tuple[in
         after = next((generation for generation in whole if generation.step > step), None)
         then = None if after is None else read_generation(folder, after)
         if then is not None and (not _is_of(loader, then) or (not before and then.rows)):
-            message = (
-                f"step {step:,} was made by another pipeline: the run went on with this one later, by "
-                f'resume="rows"; open the loader of that pipeline'
-            )
-            raise KeyNotFound(message)
+            raise _made_by_another(step)
         if before and (best[1] is None or before[-1].step > best[0]):
             saved = Saved(folder, read_generation(folder, before[-1]), folder)
             best = before[-1].step, with_description(with_files_beside(saved), "rows")
+    if best[1] is None and loader.dataset.fingerprint != pipeline_made_with(loader).fingerprint:
+        raise _made_by_another(step)
     return best
+
+
+def _made_by_another(step: int) -> KeyNotFound:
+    return KeyNotFound(
+        f"step {step:,} was made by another pipeline, or from a state that is not in a folder that is open: the "
+        f'run went on with this pipeline by resume="rows"; open the folder of its states, or the loader of that '
+        f"pipeline"
+    )
 
 
 def _is_of(loader: Loader, state: State) -> bool:
