@@ -582,9 +582,9 @@ def nearest_state(folders: Iterable[str], loader: Loader, step: int) -> tuple[in
 
 def _made_by_another(step: int) -> KeyNotFound:
     return KeyNotFound(
-        f"step {step:,} was made by another pipeline, or from a state that is not in a folder that is open: the "
-        f'run went on with this pipeline by resume="rows"; open the folder of its states, or the loader of that '
-        f"pipeline"
+        f"step {step:,} was made by another pipeline, or from a state that is in no open folder: the run "
+        f'went on with this pipeline by resume="rows"; open the folder of its states, or the loader of the '
+        f"other pipeline"
     )
 
 
