@@ -11,7 +11,7 @@ from seekable.loader.positioned import first_step, position_of
 from seekable.loader.steerable import made_by
 from seekable.nodes.node import node_of
 from seekable.viewer.fact_figures import mixture_figure, padding_figure
-from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.filtered_rows import is_quick
 from seekable.viewer.facts.lengths import index_unit
 from seekable.viewer.facts.named_sources import (
     as_in_files,
@@ -171,7 +171,7 @@ def data_padding_page(opened: Opened, asked: Asked) -> Page:
     node, job = node_of(opened.dataset(asked.name)), asked_job(opened, asked)
     found = job.partial if isinstance(job.partial, DataPadding) else None
     unit = index_unit(node)
-    if not job.document and node.size and (unit is not None or is_small(node)):
+    if not job.document and node.size and (unit is not None or is_quick(node)):
         work = data_padding(node) if unit is not None else _data_read(opened, asked.name)
         found = opened.results.last(("padding", *data_key(opened, asked.name)), work)
     document: dict[str, Any] = {"name": asked.name, "records": node.size, **job.document}

@@ -10,7 +10,7 @@ import numpy as np
 from seekable.nodes.graph import known_size
 from seekable.nodes.node import node_of
 from seekable.viewer.facts.duplicates import Duplicates, duplicates
-from seekable.viewer.facts.filtered_rows import is_small
+from seekable.viewer.facts.filtered_rows import is_quick, is_small
 from seekable.viewer.facts.json_documents import json_value, place_as_json
 from seekable.viewer.facts.key_paths import path_of, path_text
 from seekable.viewer.facts.reading import read_rows
@@ -91,7 +91,7 @@ def _at_once(opened: Opened, asked: Asked, what: Searched, *, anew: bool) -> Ask
         page=f"d/{asked.name}/search{query_with(asked.query, {})}",
         at_once=True,
     )
-    return result_of(opened, work, small=not what.regex and is_small(node), anew=anew)
+    return result_of(opened, work, small=not what.regex and is_quick(node), anew=anew)
 
 
 def _shown_hits(opened: Opened, dataset: Dataset, hits: tuple[Hit, ...]) -> list[dict[str, Any]]:
