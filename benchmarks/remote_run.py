@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -60,8 +61,11 @@ def download(keys: Sequence[str], *, at_once: int, decode: bool, bucket: str, en
     return {"seconds": time.perf_counter() - began}
 
 
-def index(source: Sequence[str], **given: Any) -> Any:
-    """Open data, whose index may have to be built."""
+def index(source: Sequence[str], *, warm: str | None = None, **given: Any) -> Any:
+    """Open data, whose index may have to be built; before that, one object whose index is thrown away."""
+    if warm is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            _opened([warm], **{**given, "index_dir": folder})
     began = time.perf_counter()
     _opened(source, **given)
     return {"seconds": time.perf_counter() - began}

@@ -305,19 +305,22 @@ class LookAhead:
         self._followed, self._next, self._begun_bytes = planned, 0, 0
         self._count_at = 0.0
         self._call += 1
-        before = self._blocks
-        if before:
-            numbers = {ref.key: number for number, ref in enumerate(wants.objects)}
-            spans = np.array([(numbers.get(key, -1), *span) for key, *span in before], np.int64).T
-            most_bytes = SPARSE_BUDGETS * self._readers.budget_bytes()
-            stays = Needs(wants.which, wants.starts, wants.stops).kept(*spans, most_bytes=most_bytes)
-            self._blocks = {
-                at: block for (at, block), kept in zip(before.items(), stays.tolist(), strict=True) if kept
-            }
+        self._drop_but(wants)
         self._open_bytes = self._counted()[1]
         self._here_bytes = 0
         self._wanted_bytes = sum(wanted.stop - wanted.start for wanted in planned.ranges)
         self._readers.pump()
+
+    def _drop_but(self, wants: Wants) -> None:
+        """Keep those blocks alone that the reader is going to need."""
+        if not self._blocks:
+            return
+        numbers = {ref.key: number for number, ref in enumerate(wants.objects)}
+        spans = np.array([(numbers.get(key, -1), *span) for key, *span in self._blocks], np.int64).T
+        most_bytes = SPARSE_BUDGETS * self._readers.budget_bytes()
+        stays = Needs(wants.which, wants.starts, wants.stops).kept(*spans, most_bytes=most_bytes)
+        blocks = zip(self._blocks.items(), stays.tolist(), strict=True)
+        self._blocks = {at: block for (at, block), kept in blocks if kept}
 
     def _end(self) -> None:
         self._replace(RangesByObject([]), Wants.joined([]))
