@@ -14,7 +14,7 @@ from tests.cli.command import documents, output, run
 
 import seekable as sk
 from seekable.remote.cache.disk_cache import DiskCache
-from seekable.remote.fetching.fetcher import Fetcher, fetcher
+from seekable.remote.fetching.fetcher import MOST_BYTES, Fetcher, fetcher
 from seekable.remote.fetching.wants import ObjectRef, Wants
 from seekable.remote.simulation import node_cache as replay
 from seekable.remote.simulation import simulated_run
@@ -254,7 +254,8 @@ def test_an_epoch_over_more_than_is_fetched_ahead_transfers_what_was_simulated(
     for _ in sk.Loader(remote, batch_size=BATCH, collate=list, prefetch=0):
         fetcher()._loop.call(landed())
     report = fetcher().report()
-    assert report.fetched_bytes == pytest.approx(found.bytes, rel=0.02)
+    # Of a request that was sent twice, because it was late, both answers may come.
+    assert 0.98 * found.bytes <= report.fetched_bytes <= 1.02 * found.bytes + report.hedges * MOST_BYTES
     # When ranges are given to the look-ahead anew depends on the moment.
     requests = report.requests - report.hedges
     assert 0.8 * (found.requests - alone) <= requests <= 1.2 * found.requests
