@@ -18,7 +18,7 @@ import numpy as np
 import seekable as sk
 from seekable import kaldi
 from seekable.parallel.processes import usable_cpus
-from seekable.remote.cache.claims import Claims, is_network_folder
+from seekable.remote.cache.disk_cache import Claims, is_network_folder
 from seekable.storage.memory import cache_bytes
 
 RECORDS = 400

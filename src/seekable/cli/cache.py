@@ -11,7 +11,8 @@ from seekable.cli.shared_options import Command, Shown, command, examples
 from seekable.errors import DataNotFound, InvalidArgument
 
 if TYPE_CHECKING:
-    from seekable.remote.cache.disk_cache import CachedObject, DiskCache
+    from seekable.remote.cache.disk_cache import DiskCache
+    from seekable.remote.cache.disk_room import CachedObject
 
 EPILOG = examples("cache ls", "cache rm s3://bucket/corpus")
 
@@ -58,7 +59,8 @@ def list_objects(
     KEPT is the bytes of the object that are on disk, and USED the time since they were last used.
     """
     from seekable.cli.output import write_document, write_facts, write_line, write_table
-    from seekable.remote.cache.disk_cache import disk_caches, is_chosen
+    from seekable.remote.cache.disk_cache import disk_caches
+    from seekable.remote.cache.disk_room import is_chosen
 
     shared, *own = ((cache, cache.contents()) for cache in disk_caches())
     own = [(cache, objects) for cache, objects in own if objects]

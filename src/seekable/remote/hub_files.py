@@ -21,8 +21,12 @@ from seekable.index.finder import is_surveyor, is_table_indexer
 from seekable.index.index_location import find_index, hub_folder, index_in
 from seekable.parallel.progress import Progress
 from seekable.remote.hub_listing import HubSpec, hub_spec, list_folder, list_hub
-from seekable.remote.index.placeholder_file import hub_ranges
-from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
+from seekable.remote.placeholder import (
+    hub_ranges,
+    is_placeholder_folder,
+    read_placeholder,
+    write_placeholders,
+)
 from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import FoundFiles
 

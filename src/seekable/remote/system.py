@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from seekable.remote.cache import disk_cache
     from seekable.remote.fetching import fetcher
-    from seekable.remote.index import adopt_published, object_file, object_scan, placeholder_file, publishing
+    from seekable.remote.index import object_file, object_scan, publishing
     from seekable.remote.listing import find, key_listing
     from seekable.remote.mounts import Mounts
     from seekable.storage.access import CacheChoice, Storage
@@ -62,11 +62,9 @@ if TYPE_CHECKING:
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 else:
-    adopt_published = lazy("seekable.remote.index.adopt_published")
     hub_files = lazy("seekable.remote.hub_files")
     placeholder = lazy("seekable.remote.placeholder")
     publishing = lazy("seekable.remote.index.publishing")
-    placeholder_file = lazy("seekable.remote.index.placeholder_file")
     object_scan = lazy("seekable.remote.index.object_scan")
     disk_cache = lazy("seekable.remote.cache.disk_cache")
     fetcher = lazy("seekable.remote.fetching.fetcher")
@@ -129,8 +127,8 @@ class _Builds:
     def file(self, path: str, look: Look, on_wait: Callable[[int], None] | None) -> DataFile:
         return object_scan.StoredFile(path, look, on_wait)
 
-    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
-        return placeholder_file.PlaceholderFile(placeholder, descriptor, path)
+    def file_of_placeholder(self, own: DataFile, descriptor: int, path: str) -> DataFile:
+        return placeholder.PlaceholderFile(own, descriptor, path)
 
     def pieces(self, path: str, look: Look, pieces: Iterable[tuple[int, int]]) -> FarPieces:
         size, identity = look
@@ -140,7 +138,7 @@ class _Builds:
     def before(
         self, tasks: Sequence[FileToIndex], finder: Finder, *, most_bytes: int | None
     ) -> tuple[Sequence[FileToIndex], Sequence[str]]:
-        left, notices = adopt_published.adopt_published(tasks, finder, most_bytes=most_bytes)
+        left, notices = publishing.adopt_published(tasks, finder, most_bytes=most_bytes)
         announced = object_scan.check_transfer(object_scan.transfer_of(left, finder), most_bytes=most_bytes)
         return left, [*notices, *filter(None, [announced])]
 
@@ -179,16 +177,16 @@ class _Placeholders:
         return placeholder.path_of_display(roots, name)
 
     def size(self, path: str) -> int | None:
-        return placeholder_file.read_remote_size(path)
+        return placeholder.read_remote_size(path)
 
     def are_elsewhere(self, paths: Iterable[str]) -> bool:
-        return placeholder_file.are_on_hub(paths)
+        return placeholder.are_on_hub(paths)
 
     def open(
         self, path: str, look: Look, *, kind: Compression | None, points: SeekPoints | None
     ) -> MappedFile:
         size, mtime_ns = look
-        return placeholder_file.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+        return placeholder.open_placeholder(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
 
     def original(self, path: str) -> tuple[str, str, int, str]:
         with open(path, "rb", opener=regular_only) as file:

@@ -122,11 +122,11 @@ class FarBuilds(Protocol):
             on_wait: is called with 0 about ten times a second while bytes are awaited.
         """
 
-    def file_of_placeholder(self, placeholder: DataFile, descriptor: int, path: str) -> DataFile:
+    def file_of_placeholder(self, own: DataFile, descriptor: int, path: str) -> DataFile:
         """Return a placeholder whose bytes for scanners are those of the file that it stands for.
 
         Args:
-            placeholder: the placeholder as a local file.
+            own: the placeholder as a local file.
             descriptor: its descriptor.
             path: its path.
         """

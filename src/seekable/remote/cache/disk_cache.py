@@ -16,38 +16,36 @@ no error; then bytes are read and not kept.
 from __future__ import annotations
 
 import contextlib
-import fnmatch
+import errno
+import fcntl
 import functools
 import os
 import shutil
+import struct
+import sys
+import threading
 import time
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Self
 
 from seekable.errors import InvalidArgument
-from seekable.remote.cache.claims import Claims, UnitClaim
-from seekable.remote.cache.disk_room import DiskRoom, Ledger, object_folders
+from seekable.remote.cache.disk_room import CachedObject, DiskRoom, Ledger, cached_objects, is_chosen
 from seekable.remote.cache.extents import (
-    ABOUT,
     CacheCounts,
     OpenObjects,
     create_object,
     folder_of,
-    read_entries,
 )
 from seekable.storage.access import CacheChoice
 from seekable.storage.addresses import UNIT_BYTES, ObjectKey, extent_units, object_key, parsed_key
-from seekable.storage.files import cache_folder
+from seekable.storage.files import cache_folder, make_private_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
     from typing_extensions import Buffer
 
-    from seekable.remote.cache.disk_room import ObjectFolder
     from seekable.remote.cache.extents import Extent
 
 __all__ = [
@@ -55,12 +53,12 @@ __all__ = [
     "FOLDER_VARIABLE",
     "UNIT_BYTES",
     "CacheCounts",
-    "CachedObject",
+    "Claims",
     "DiskCache",
     "UnitClaim",
     "disk_cache",
     "disk_caches",
-    "is_chosen",
+    "is_network_folder",
     "object_key",
     "remote_folder",
 ]
@@ -342,7 +340,7 @@ class DiskCache:
 
     def contents(self) -> list[CachedObject]:
         """Return the objects of which some bytes are on disk, by address."""
-        found = _cached_objects(self._objects_folder)
+        found = cached_objects(self._objects_folder)
         return sorted(found, key=lambda each: (each.address, each.folder))
 
     def remove(self, patterns: Sequence[str]) -> list[CachedObject]:
@@ -439,87 +437,177 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedObject:
-    """An object of which some bytes are on disk.
+_SET = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
+_LOCK = struct.Struct("hhqqi4x")
+"""``struct flock`` of 64-bit Linux: type, whence, first byte, number of bytes, process."""
 
-    Attributes:
-        address: its address; ``?`` if its description is damaged.
-        etag: its etag, None if it has none.
-        size: its number of bytes.
-        kept_bytes: the bytes of it that are on disk.
-        disk_bytes: the bytes that its files take on disk.
-        used: the time of last use, in seconds since 1970; 0 if no unit is on disk.
-        is_needed: True if a plan that runs needs some of its units.
-        folder: the folder of its files.
-    """
-
-    address: str
-    etag: str | None
-    size: int
-    kept_bytes: int
-    disk_bytes: int
-    used: int
-    is_needed: bool
-    folder: str
+_TAKEN = (errno.EAGAIN, errno.EACCES)
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "gpfs", "beegfs", "glusterfs"})
 
 
-def _cached_objects(objects: str) -> Iterator[CachedObject]:
-    """Yield the objects on disk, in no order; those that vanish meanwhile are left out.
+class UnitClaim:
+    """The right of this thread to fetch some units, until `release` or the end of a ``with`` statement."""
 
-    Args:
-        objects: the folder of all objects.
-    """
-    now = int(time.time())
-    for folder in object_folders(objects):
-        with contextlib.suppress(FileNotFoundError):
-            yield _cached_object(folder, now)
+    __slots__ = ("_claims", "_description", "_numbers", "_process")
+
+    def __init__(self, claims: Claims, numbers: range, description: _Description | None) -> None:
+        self._claims: Claims | None = claims
+        self._numbers = numbers
+        self._description = description
+        self._process = os.getpid()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        """Release the claim if it was not released."""
+        if os is not None:  # At the end of the interpreter names of modules become None.
+            self.release()
+
+    def release(self) -> None:
+        """Give the right up. A second call does nothing, and neither does the call of a forked child."""
+        claims, self._claims = self._claims, None
+        if claims is not None and self._process == os.getpid():
+            claims.release(self._numbers, self._description)
 
 
-def is_chosen(address: str, patterns: Sequence[str]) -> bool:
-    """Return True if an address is one of some addresses, lies below one, or fits one as a pattern.
+class Claims:
+    """The claims of this process in one folder. Safe from threads and from other processes.
+
+    A claim is a lock of consecutive bytes of the file ``claims`` (an open-file-description lock of Linux). It
+    costs some microseconds, and it is gone when its owner dies. Where the system or the file system has no such
+    locks, a claim holds for the threads of this process alone; so it does on network file systems.
 
     Example:
-        >>> [is_chosen("s3://bucket/web/a", [each]) for each in ("s3://bucket/web", "s3://bucket/w", "*/a")]
-        [True, False, True]
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     claims = Claims(folder)
+        ...     with claims.claim(range(5, 8)) as first:
+        ...         second = claims.claim(range(7, 9))
+        ...     third = claims.claim(range(7, 9))
+        >>> first is not None, second is None, third is not None
+        (True, True, True)
     """
-    return any(
-        address == pattern
-        or address.startswith(f"{pattern.rstrip('/')}/")
-        or fnmatch.fnmatchcase(address, pattern)
-        for pattern in patterns
-    )
+
+    def __init__(self, folder: str) -> None:
+        """Begin without claims; no file is opened yet.
+
+        Args:
+            folder: the folder of the file of locks; it may be missing, and no claim is refused then.
+        """
+        self._folder = folder
+        self._path = os.path.join(folder, "claims")
+        self._description: _Description | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all claims without releasing them: in a forked child they are the parent's."""
+        if self._description is not None:
+            self._description.close()
+        # The garbage collector may release a lost claim while this thread makes another one.
+        self._mutex = threading.RLock()
+        self._held: set[int] = set()
+        self._description = None
+        self._has_locks: bool | None = None
+
+    def claim(self, numbers: range) -> UnitClaim | None:
+        """Claim consecutive numbers together, None if another thread or another process has one of them.
+
+        Args:
+            numbers: numbers from 0 to 2^62, at least one.
+        """
+        with self._mutex:
+            if not self._held.isdisjoint(numbers):
+                return None
+            description = self._current()
+            if description is not None and not description.lock(numbers):
+                return None
+            self._held.update(numbers)
+        return UnitClaim(self, numbers, description)
+
+    def release(self, numbers: range, description: _Description | None) -> None:
+        """Release the numbers of a claim, so that others can claim them.
+
+        Args:
+            numbers: the numbers of one claim.
+            description: the open file that holds the lock of them, None if there is no lock.
+        """
+        with self._mutex:
+            self._held.difference_update(numbers)
+            if description is not None:
+                description.unlock(numbers)
+
+    def _current(self) -> _Description | None:
+        """Return the open file of locks, opened again if it was deleted; None if there can be no locks."""
+        if self._has_locks is None:
+            self._has_locks = _SET is not None and not is_network_folder(self._folder)
+        if not self._has_locks:
+            return None
+        if self._description is None or self._description.is_deleted():
+            try:
+                make_private_folder(self._folder)
+                self._description = _Description(self._path)
+            except OSError:
+                return None
+        return self._description
 
 
-def _cached_object(folder: ObjectFolder, now: int) -> CachedObject:
-    about = _about(folder.path)
-    size = about.get("size")
-    size = size if isinstance(size, int) else 0
-    found = read_entries(folder.path)
-    kept = used = needed = 0
-    if found is not None:
-        entries = found[1]
-        here = entries["digest"] != 0
-        kept = int(here.sum()) * UNIT_BYTES
-        if here.size and here[-1]:  # The last unit is shorter.
-            kept -= max(here.size * UNIT_BYTES - size, 0)
-        used, needed = (int(entries[name][here].max(initial=0)) for name in ("used", "needed"))
-    return CachedObject(
-        address=str(about.get("address", "?")),
-        etag=about.get("etag"),
-        size=size,
-        kept_bytes=max(kept, 0),
-        disk_bytes=folder.other + sum(folder.extents.values()),
-        used=used,
-        is_needed=needed >= now,
-        folder=folder.path,
-    )
+class _Description:
+    """An open file of locks. The claims that it holds keep it open."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor") and os is not None:
+            self.close()
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def is_deleted(self) -> bool:
+        return os.fstat(self._descriptor).st_nlink == 0
+
+    def lock(self, numbers: range) -> bool:
+        """Lock bytes; return False if another process has one. Without support they count as locked."""
+        try:
+            self._set(fcntl.F_WRLCK, numbers)
+        except OSError as error:
+            return error.errno not in _TAKEN
+        return True
+
+    def unlock(self, numbers: range) -> None:
+        with contextlib.suppress(OSError):
+            self._set(fcntl.F_UNLCK, numbers)
+
+    def _set(self, kind: int, numbers: range) -> None:
+        assert _SET is not None
+        fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(kind, os.SEEK_SET, numbers.start, len(numbers), 0))
 
 
-def _about(folder: str) -> dict[str, Any]:
+def is_network_folder(folder: str) -> bool:
+    """Return True if a folder, or the folder above it that exists, lies on a network file system.
+
+    Where the system has no list of mounts, the answer is False.
+    """
+    folder = os.path.realpath(folder)
     try:
-        with open(os.path.join(folder, ABOUT), "rb") as file:
-            about = msgspec.json.decode(file.read())
-    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return about if isinstance(about, dict) else {}
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = [line.split()[1:3] for line in file if line.count(" ") >= 2]  # noqa: PLR2004 - its fields
+    except OSError:
+        return False
+    best, kind = "", ""
+    for path, name in mounts:
+        point = path.encode("utf-8", "surrogateescape").decode("unicode_escape", "replace").rstrip("/")
+        if (folder == point or folder.startswith(f"{point}/")) and len(point) >= len(best):
+            best, kind = point, name
+    return kind in _NETWORK or (kind.startswith("fuse.") and kind != "fuse.overlayfs")
