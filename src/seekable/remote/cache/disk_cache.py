@@ -480,8 +480,8 @@ class Claims:
     """The claims of this process in one folder. Safe from threads and from other processes.
 
     A claim is a lock of consecutive bytes of the file ``claims`` (an open-file-description lock of Linux). It
-    costs some microseconds, and it is gone when its owner dies. Where the system or the file system has no such
-    locks, a claim holds for the threads of this process alone; so it does on network file systems.
+    costs some microseconds, and it is gone when its owner dies. Where the system or the file system has no
+    such locks, a claim holds for the threads of this process alone; so it does on network file systems.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""The room of a cache on disk: a ledger, which its processes share, and the eviction of extents; what is in it.
+"""The room of a cache on disk: its ledger, which processes share, what is in it, and the eviction of extents.
 
 The file ``ledger`` holds the bytes that the cache takes, and the limit that was chosen when the folder was
 made. It is locked while units are written and while extents are removed, and what is going to be written
