@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from seekable.nodes.files.byte_source import FileSource
     from seekable.nodes.node import LeafNode, Node
     from seekable.remote import object_bytes
-    from seekable.remote.cache import disk_cache
+    from seekable.remote.cache import disk_cache, disk_room
     from seekable.remote.fetching import fetcher
     from seekable.remote.index import publishing
     from seekable.viewer.facts.lengths import LengthHistogram
 else:
     disk_cache = lazy("seekable.remote.cache.disk_cache")
+    disk_room = lazy("seekable.remote.cache.disk_room")
     fetcher = lazy("seekable.remote.fetching.fetcher")
     object_bytes = lazy("seekable.remote.object_bytes")
     publishing = lazy("seekable.remote.index.publishing")
@@ -193,7 +194,7 @@ def _stores_found(files: Iterable[FileSet], *, refresh: bool) -> dict[str, Any] 
         return None
     objects = itertools.chain.from_iterable(cache.contents() for cache in disk_cache.disk_caches())
     shown = [shown_path(root) for root in roots]
-    kept = sum(each.kept_bytes for each in objects if disk_cache.is_chosen(each.address, shown))
+    kept = sum(each.kept_bytes for each in objects if disk_room.is_chosen(each.address, shown))
     published = (
         [folder.shown for folder in map(publishing.PublishedFolder, roots) if folder.stat(CATALOG)]
         if refresh
