@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
 import signal
 import threading
@@ -236,6 +237,30 @@ def test_a_look_ahead_stops_at_its_budget_and_goes_on_from_the_front(
     fetcher.need(Wants.of(ref, 70 << 20, 71 << 20))
     assert len(set(store.reads)) == len(store.reads)
     ahead.close()
+
+
+def test_several_readers_share_what_is_fetched_ahead(store: FakeStore, fetcher: Fetcher) -> None:
+    async def landed() -> None:
+        while tasks := [flight.task for ahead in aheads for flight in ahead._flights]:
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)
+
+    size, whole = 40 << 20, bytes(40 << 20)
+    store.objects = {str(number): whole for number in range(4)}
+    aheads = [fetcher.ahead() for _ in store.objects]
+    for number, ahead in enumerate(aheads):
+        ahead.want(Wants.of(store.ref(str(number)), 0, size))
+    fetcher._loop.call(landed())
+    fetched = [size - ahead.waiting_bytes for ahead in aheads]
+    share = LEAST_AHEAD_BYTES // len(aheads)
+    assert min(fetched) == share
+    assert sum(fetched) <= size + 3 * share, "more came than for the first one before it had company"
+    for ahead in aheads[:3]:
+        ahead.close()
+    aheads[3].want(Wants.of(store.ref("3"), 0, size))
+    fetcher._loop.call(landed())
+    assert not aheads[3].waiting_bytes
+    aheads[3].close()
 
 
 def test_what_a_look_ahead_drops_leaves_memory(store: FakeStore, fetcher: Fetcher) -> None:

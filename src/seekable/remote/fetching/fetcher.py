@@ -63,6 +63,8 @@ _PUMP_BYTES: Final = 4 << 20
 """The bytes read after which more is fetched. A call of the loop takes the interpreter from the reader."""
 LEAST_CAPPED_BYTES: Final = 16 << 20
 """The least limit of the bytes ahead that a small cache on disk sets."""
+_LEAST_SHARE: Final = 4 << 20
+"""The least bytes ahead of each of several readers, such as the lanes of a stream."""
 RECORD_GAP_BYTES: Final = 4096
 """The most bytes between records that are fetched before their units: all of them are fetched again."""
 _NOTE_SECONDS, _USE_SECONDS, _NOTE_SHARE = 0.5, 30.0, 50
@@ -99,6 +101,8 @@ class Fetcher:
         self._appetite = Appetite()
         self._aheads: list[weakref.ref[LookAhead]] = []
         self._aheads_lock = threading.Lock()
+        self._reader_count = 1
+        """The number of look-aheads that wanted something when `pump` was called last, at least 1."""
         self._is_pending = False
         """True if a look-ahead had ranges to begin when `pump` was called last."""
         self._unnoted_bytes = self._unpumped_bytes = 0
@@ -281,15 +285,21 @@ class Fetcher:
         if self._loop.is_closed:
             return
         aheads = self._living_aheads()
+        self._reader_count = max(1, sum(ahead.is_wanting for ahead in aheads))
         self._is_pending = any(ahead.is_pending for ahead in aheads)
         while aheads and sum(ahead.open_flights for ahead in aheads) < self._places.at_once:
             aheads = [ahead for ahead in aheads if ahead.begin_next()]
 
     def budget_bytes(self) -> int:
-        """Return how many bytes ahead of a reader to fetch: at most half of what a cache on disk keeps."""
+        """Return how many bytes ahead of a reader to fetch.
+
+        All readers share half a second of their rate, at most half of what a cache on disk keeps.
+        """
         room = self._rooms.least_bytes
         ahead = self._appetite.ahead_bytes(self._sender.measured)
-        return ahead if room is None else min(ahead, max(room // 2, LEAST_CAPPED_BYTES))
+        if room is not None:
+            ahead = min(ahead, max(room // 2, LEAST_CAPPED_BYTES))
+        return ahead if self._reader_count == 1 else max(ahead // self._reader_count, _LEAST_SHARE)
 
     def _living_aheads(self) -> list[LookAhead]:
         return [ahead for ref in self._aheads if (ahead := ref()) is not None]

@@ -216,6 +216,11 @@ class LookAhead:
         return self._open_bytes
 
     @property
+    def is_wanting(self) -> bool:
+        """True if the last call wanted something."""
+        return bool(self._planned.ranges)
+
+    @property
     def is_pending(self) -> bool:
         """True if some ranges of the last call were not begun."""
         return self._next < len(self._followed.ranges)
