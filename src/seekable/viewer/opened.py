@@ -329,8 +329,9 @@ def _add_sources(pipeline: OpenPipeline, datasets: dict[str, Dataset]) -> None:
 def _source_name(leaf: Any) -> str:
     """Return a short name for the files of a source."""
     path = leaf.files.path(0) if len(leaf.files) else "data"
-    name = os.path.basename(os.path.dirname(path)) if len(leaf.files) > 1 else os.path.basename(path)
-    return name.partition(".")[0] or name
+    name = os.path.basename(path).partition(".")[0]
+    folder = os.path.basename(os.path.dirname(path)).partition(".")[0]
+    return folder if folder and (len(leaf.files) > 1 or name[-1:].isdigit()) else name or "data"
 
 
 def free_name(name: str, taken: Mapping[str, Any]) -> str:

@@ -53,11 +53,11 @@ _OF_PAGES = {"rows": "where", "search": "q", "duplicates": "key"}
 _MOST_STATES = 200
 _MOST_WAYS = 20
 _HELP = (
-    "write a row (1,234,567 or -1), a share (50%), a step (step 48210 rank 3), a position (position 17), a "
-    "packed sample (sequence 17), a key (key:utt-17), a file and its row (part-00012.jsonl:531, or the "
-    "message of a corrupt record), a state (xxh3:9f3c), two pipelines (compare old new step 48210), or the "
-    "name of what is open, alone, before one of these, or before a page (train padding, web duplicates url, "
-    "web rows lang == de)"
+    "write a row (1,234,567 or -1); a share of the rows (50%); a step (step 48210 rank 3); a position "
+    "(position 17); a packed sample (sequence 17); a key (key:utt-17); a file and its row "
+    "(part-00012.jsonl:531, or the message of a corrupt record); a state (xxh3:9f3c); two pipelines (compare "
+    "old new step 48210); or the name of what is open, alone, before one of these, or before a page (train "
+    "padding, web duplicates url, web rows lang == de)"
 )
 
 _MOST_SHOWN = 100
