@@ -112,6 +112,11 @@ def test_rows_have_other_names(pages: TestClient, data: Path, address: str, to: 
     assert pages.get(f"/{address.format(data=data)}").headers["location"] == to
 
 
+def test_what_the_box_takes_is_a_list(pages: TestClient) -> None:
+    page = pages.get("/go?to=corpus+something").text
+    assert "<li>a row (1,234,567 or -1)</li><li>a share of the rows (50%)</li>" in page.replace("> <", "><")
+
+
 def test_a_row_at_random_is_any_row_and_another_one(pages: TestClient) -> None:
     found = {pages.get("/d/corpus/random").headers["location"] for _ in range(12)}
     assert len(found) > 1
@@ -337,4 +342,11 @@ def test_the_commands_of_a_record_read_it(pages: TestClient, data: Path, address
     value = twin(pages, address)["record"][key]
     assert printed["record"][key] == eval(expression, {"sk": sk})[key] == value
     # A store of tokens is more than one file, so that no path alone leads to a record.
-    assert "data-copy" not in pages.get("/d/part-000000/row/3").text
+    store = pages.get("/d/tokens/row/3")
+    assert (store.status_code, "data-copy" in store.text) == (200, False)
+
+
+def test_the_command_of_a_record_of_a_function_calls_it() -> None:
+    opened = opened_of({"made": sk.from_sequence(["a", "b"])}, paths={"made": "runs:make"})
+    page = TestClient(app.make_app(opened), base_url="http://127.0.0.1").get("/d/made/row/1").text
+    assert re.findall('data-copy="(.*?)"', page) == ["from runs import make; make()[1]"]
