@@ -58,7 +58,7 @@ def test_what_was_changed_in_the_run_is_shown(corpus: Corpus, tmp_path: Path) ->
     loader.skip_batches(4)
     sk.save_state(tmp_path / "states", loader)
     text = output("state", "show", tmp_path / "states").decode()
-    assert "from step 3  mixture 0 has the weights 9 : 1, from position 30 on\n" in text
+    assert "from step 3  weights a 9 : b 1, from position 30 on\n" in text
     assert "from step 9  2 rows of 2 files left out, others come in their places\n" in text
     (shown,) = documents("state", "show", tmp_path / "states")
     assert [(entry["at"], "steer" in entry, "exclude" in entry) for entry in shown["journal"]] == [

@@ -90,7 +90,7 @@ def test_a_window_cuts_all_curves_and_a_step_has_the_loss_of_each(runs: TestClie
 
 
 def test_what_was_changed_in_a_run_is_on_its_pages_and_charts(runs: TestClient) -> None:
-    words = "mixture 0 has the weights 1 : 1, from position 160 on"
+    words = "weights web 1 : code 1, from position 160 on"
     for address in ("p/a/", "p/a/loss", "p/a/mixture?from=0&to=40", "s/states/", "s/states/10...30"):
         assert words in runs.get(f"/{address}").text, address
     for chart in ("p/a/loss.svg", "p/a/mixture.svg?from=0&to=40"):

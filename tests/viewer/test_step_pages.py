@@ -103,8 +103,8 @@ def test_a_step_shows_what_was_changed_before_it() -> None:
     pages = client_of(opened_of({"train": loader}))
     assert "journal" not in twin(pages, "p/train/step/2")
     (entry,) = twin(pages, "p/train/step/3")["journal"]
-    assert (entry["at"], entry["text"]) == (3, "mixture 0 has the weights 0 : 1")
-    assert "mixture 0 has the weights 0 : 1" in pages.get("/p/train/step/3").text
+    assert (entry["at"], entry["text"]) == (3, "weights a 0 : b 1")
+    assert "weights a 0 : b 1" in pages.get("/p/train/step/3").text
     found = twin(pages, "p/train/step/5")
     assert [(each["name"], each["records"], round(each["planned"])) for each in found["sources"]] == [
         ("a", 0, 0),
@@ -136,7 +136,7 @@ def test_a_steered_run_is_compared_and_shown_as_its_journal_says(tmp_path: Path)
     assert compared["old"]["sources"] == [{"name": "b", "records": 8}]
     assert [each["records"] for each in compared["new"]["sources"]] == [4, 4]
     assert 24 <= compared["first_different"] < 32
-    assert compared["differences"] == ["only in the old run, from step 3: mixture 0 has the weights 0 : 1"]
+    assert compared["differences"] == ["only in the old run, from step 3: weights a 0 : b 1"]
 
     row = steered.locate(step=4)[0].row
     delivered = pages.get(f"/d/b/row/{row}?view=difference&by=saved").text

@@ -18,7 +18,7 @@ from seekable.viewer.facts.json_documents import in_words, json_safe
 from seekable.viewer.facts.named_sources import source_counts, source_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.nodes.node import Node
@@ -53,15 +53,16 @@ def place_differences(was: Saved, now: Saved) -> list[str]:
         for name in names
         if name not in _TOLD_APART and before.get(name) != after.get(name)
     ]
-    return lines + journal_differences(was.state.journal, now.state.journal)
+    return lines + journal_differences(saved_journal(was), saved_journal(now))
 
 
-def journal_differences(old: Journal, new: Journal) -> list[str]:
-    """Return a line for each entry of a journal that the other one lacks."""
+def journal_differences(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each fact of a journal that the other one lacks."""
     return [
         f"only in the {name} run, from step {each['at']:,}: {each['text']}"
         for name, one, other in (("old", old, new), ("new", new, old))
-        for each in journal_facts(tuple(entry for entry in one if entry not in other))
+        for each in one
+        if each not in other
     ]
 
 
@@ -140,31 +141,57 @@ def state_document(path: str, saved: Saved, generations: list[Generation]) -> di
 
 def _journal(saved: Saved) -> dict[str, Any]:
     """Return what was changed in the run, if anything was."""
-    journal = saved.state.journal if saved.state else ()
-    return {"journal": journal_facts(journal)} if journal else {}
+    journal = saved_journal(saved)
+    return {"journal": journal} if journal else {}
 
 
-def journal_facts(journal: Journal) -> list[dict[str, Any]]:
+def saved_journal(saved: Saved) -> list[dict[str, Any]]:
+    """Return what was changed in the run of a state, as ``journal_facts`` does."""
+    return journal_facts(saved.state.journal, _names(saved)) if saved.state and saved.state.journal else []
+
+
+def _names(saved: Saved) -> tuple[str, ...]:
+    """Return the names of the sources of a saved run; none of a stream, and where they are not known."""
+    if saved.description is None or not isinstance(saved.state, RunState):
+        return ()
+    try:
+        return source_names(_rebuilt(saved.description))
+    except SeekableError:
+        return ()
+
+
+def journal_facts(journal: Journal, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the entries of a journal, JSON-safe, each with a line that says it in words.
+
+    Args:
+        journal: the entries.
+        names: those of the sources of the run, if they are known.
 
     Example:
         >>> from seekable.state.journal import Steer
-        >>> journal_facts((Steer(1000, (9, 1), position=32000),))[0]["text"]
+        >>> steered = (Steer(1000, (9, 1), position=32000),)
+        >>> journal_facts(steered)[0]["text"]
         'mixture 0 has the weights 9 : 1, from position 32,000 on'
+        >>> journal_facts(steered, ["web", "code"])[0]["text"]
+        'weights web 9 : code 1, from position 32,000 on'
     """
     return [
-        {**brief, "text": _entry_in_words(entry)}
+        {**brief, "text": _entry_in_words(entry, names)}
         for entry, brief in zip(journal, in_brief(journal_document(journal)), strict=True)
     ]
 
 
-def _entry_in_words(entry: Entry) -> str:
+def _entry_in_words(entry: Entry, names: Sequence[str]) -> str:
     if isinstance(entry, Exclude):
         places = "holes are in their places" if entry.fill == "hole" else "others come in their places"
         files = in_words(len(entry.rows.files), "file")
         return f"{in_words(len(entry.rows), 'row')} of {files} left out, {places}"
-    weights = " : ".join(map(str, entry.weights))
     since = "" if entry.position is None else f", from position {entry.position:,} on"
+    # Each of what the top mixes is one source if they are as many; of others the names are not known.
+    if not entry.mixture and len(names) == len(entry.weights):
+        pairs = zip(map(json_safe, names), entry.weights, strict=True)
+        return f"weights {' : '.join(f'{name} {weight}' for name, weight in pairs)}{since}"
+    weights = " : ".join(map(str, entry.weights))
     return f"mixture {entry.mixture} has the weights {weights}{since}"
 
 

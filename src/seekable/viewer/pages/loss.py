@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.loader.loader import Loader
+from seekable.nodes.node import node_of
 from seekable.viewer.charts import LEFT
 from seekable.viewer.curves import CURVES_RIGHT, CURVES_WIDTH, MOST_CURVES, Curve, curves, rule_words
 from seekable.viewer.fact_figures import loss_figure
 from seekable.viewer.facts.json_documents import json_safe
 from seekable.viewer.facts.loss_log import compared_loss, spikes
+from seekable.viewer.facts.named_sources import source_names
 from seekable.viewer.facts.saved_state import journal_facts
 from seekable.viewer.opened import after_end
 from seekable.viewer.page import Page, PageRows, Svg
@@ -39,7 +42,9 @@ def loss_page(opened: Opened, asked: Asked) -> Page:
     if at is not None:
         document["at"] = [_at_step(opened, name, at) for name in (asked.name, *others)]
     if changed := _journal(opened, asked.name):
-        document["journal"] = journal_facts(changed)
+        root = opened.pipeline(asked.name).root
+        names = source_names(node_of(root)) if isinstance(root, Dataset) else ()
+        document["journal"] = journal_facts(changed, names)
     shown = {
         "start": start,
         "stop": stop,

@@ -32,6 +32,7 @@ from seekable.viewer.facts.saved_state import (
     journal_facts,
     pipeline_differences,
     place_differences,
+    saved_journal,
     state_document,
 )
 from seekable.viewer.page import Page, Redirect
@@ -75,9 +76,13 @@ def pipeline(opened: Opened, asked: Asked) -> Page:
         "sources": [{"name": name, "records": source.size} for name, source in sources],
         "nodes": [json_safe(line) for line in explained(node)],
         "notes": list(found.notes),
-        **({"journal": journal_facts(each.journal)} if each.journal else {}),
+        **({"journal": _journal_of(each)} if each.journal else {}),
     }
     return Page("pipeline", asked.name, document, {"has_log": asked.name in opened.logs})
+
+
+def _journal_of(loader: Loader) -> list[dict[str, Any]]:
+    return journal_facts(loader.journal, source_names(node_of(loader.dataset)))
 
 
 def _stream(name: str, found: OpenPipeline) -> Page:
@@ -132,9 +137,8 @@ def states(opened: Opened, asked: Asked) -> Page:
         "generations": found,
         "pipeline_unknown": None if why is None else json_safe(why),
     }
-    newest = _saved(opened, asked.name, found[0]["step"]) if found else None
-    journal = newest.state.journal if newest is not None and newest.state else ()
-    return Page("states", asked.name, document, {"journal": journal_facts(journal)})
+    journal = saved_journal(_saved(opened, asked.name, found[0]["step"])) if found else []
+    return Page("states", asked.name, document, {"journal": journal})
 
 
 def _missing(generation: Generation) -> list[int]:
@@ -178,10 +182,8 @@ def compared(opened: Opened, asked: Asked) -> Page:
 
 def _changed_between(was: Saved, now: Saved) -> list[dict[str, Any]]:
     """Return what the journal of one state has, and that of another lacks."""
-    known = was.state.journal if was.state else ()
-    return journal_facts(
-        tuple(each for each in (now.state.journal if now.state else ()) if each not in known)
-    )
+    known = saved_journal(was)
+    return [each for each in saved_journal(now) if each not in known]
 
 
 def chosen_states(opened: Opened, asked: Asked) -> Redirect:
@@ -283,7 +285,7 @@ def compare_pipelines(old: Loader, new: Loader, *, step: int) -> Comparison:
     before, after = node_of(old.dataset), node_of(new.dataset)
     same = before.fingerprint == after.fingerprint
     lines = [] if same else difference(before.describe(None), after.describe(None), most=None).splitlines()
-    lines += journal_differences(old.journal, new.journal)
+    lines += journal_differences(*map(_journal_of, (old, new)))
     same = not lines
     first, looked_at = (None, 0) if same else first_difference(made_by(old), made_by(new))
     planned = old.plan(step=step), new.plan(step=step)

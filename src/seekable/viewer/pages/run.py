@@ -57,7 +57,7 @@ def mixture_page(opened: Opened, asked: Asked) -> Page:
     header = ["source", "planned %", "delivered %", "delivered", "difference", "epochs by the end"]
     more = {"start": int(found.steps[0]), "stop": last, "rows": rows}
     more["after_end"] = after_end(opened.pipeline(asked.name), last - 1)
-    more["journal"] = journal_facts(loader.journal)
+    more["journal"] = journal_facts(loader.journal, found.names)
     return Page("mixture", f"{asked.name}, mixture", document, more, table=PageRows(header, rows))
 
 

@@ -83,7 +83,7 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
     node = made_by(found.loader, number)
     positions = np.array([record.position for record in plan.records], dtype=np.int64)
     owners = sources_of(node, positions).tolist() if positions.size else []
-    document = {
+    document: dict[str, Any] = {
         "name": asked.name,
         "step": plan.step,
         "batch": plan.batch,
@@ -93,8 +93,14 @@ def step(opened: Opened, asked: Asked) -> Page | Redirect:
         "after_end": after_end(found, number),
         "sources": _sources(found.loader, plan, owners, is_whole=rank is None),
         "loss": _loss(opened.logs.get(asked.name), number),
-        **({"journal": journal_facts(entries)} if (entries := entries_at(found.loader, number)) else {}),
+        **(
+            {"journal": journal_facts(entries, source_names(node))}
+            if (entries := entries_at(found.loader, number))
+            else {}
+        ),
     }
+    if entries := entries_at(found.loader, number):
+        document["journal"] = journal_facts(entries, source_names(node))
     by, header = asked.choice("by", ("position", "rank", "length", "odd")), list(_HEADER)
     more: dict[str, Any] = {"job": None, "by": by, **_totals(plan)}
     rows = _StepRows(opened, source_names(node), _ordered(plan, owners, by))
