@@ -97,7 +97,9 @@ class _TableMaker:
         return NotebookTable(title, str(table))
 
     def _row(self, number: int, record: Any, keys: Sequence[Any], chats: Mapping[int, str]) -> Markup:
-        cells = [Markup('<th scope="row" style="vertical-align:top;padding:4px 8px">{:,}</th>').format(number)]
+        cells = [
+            Markup('<th scope="row" style="vertical-align:top;padding:4px 8px">{:,}</th>').format(number)
+        ]
         if chats:
             cells.append(_CELL.format(one_line(chats.get(number, ""), most=_CHARACTERS)))
         if isinstance(record, CorruptRecord):

@@ -184,7 +184,9 @@ def _progress_in_words(document: Mapping[str, Any]) -> str:
 
 
 def _amount(number: int, unit: str) -> str:
-    return bytes_in_words(number) if unit == "bytes" else f"{number:,} {unit}".rstrip()
+    if unit == "bytes":
+        return bytes_in_words(number)
+    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}".rstrip()
 
 
 def _time(seconds: float) -> str:

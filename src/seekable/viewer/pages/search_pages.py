@@ -12,7 +12,7 @@ from seekable.nodes.node import node_of
 from seekable.viewer.facts.duplicates import Duplicates, duplicates
 from seekable.viewer.facts.filtered_rows import is_quick, is_small
 from seekable.viewer.facts.json_documents import json_value, place_as_json
-from seekable.viewer.facts.key_paths import path_of, path_text
+from seekable.viewer.facts.key_paths import path_of, path_text, values_at
 from seekable.viewer.facts.reading import read_rows
 from seekable.viewer.facts.search import MOST_HITS, SearchResult, search_all, search_sample
 from seekable.viewer.page import Page, PageRows, Redirect, query_with
@@ -141,6 +141,9 @@ def duplicates_page(opened: Opened, asked: Asked) -> Page:
         groups = found.groups[:_GROUPS_SHOWN]
         firsts = np.array([group.rows[0] for group in groups], np.int64)
         records = read_rows(node_of(dataset), firsts) if groups else []
+        if found.key:
+            values = [values_at(record, path_of(found.key)) for record in records]
+            records = [each[0] if len(each) == 1 else each for each in values]
         shown |= {"found": found, "groups": list(zip(groups, records, strict=True)), "key": found.key}
         rows = [(at, group.count, row) for at, group in enumerate(found.groups) for row in group.rows]
         table = PageRows(("group", "count", "row"), rows)
