@@ -128,6 +128,8 @@ def test_duplicates_of_records_and_of_a_key(many: Opened, of_many: TestClient) -
     assert many.jobs.all()[0].wait(60)
     found = of_many.get(f"{answer.url}&as=json").json()
     assert (found["duplicates"]["count"], found["left_out"], found["key"]) == (799, 400, "text")
+    page = of_many.get(str(answer.url)).text
+    assert ("by the values of <b>text</b>" in page, '<th scope="col">text</th>' in page) == (True, True)
     assert of_many.get(f"{answer.url}&as=csv").text.splitlines()[1] == "0,800,1"
     assert "none has no records" in of_many.get("/d/none/duplicates").text
     assert of_many.post("/d/many/find-duplicates?key=a[").status_code == 400
