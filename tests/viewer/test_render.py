@@ -92,15 +92,15 @@ def test_a_corrupt_row_of_a_table_has_its_error_across_all_keys(tmp_path: Path) 
         assert re.search(r'<th scope="col" class="num">(<a [^>]*>)?id<', found), address
 
 
-def test_a_page_of_many_datasets_names_only_its_own(tmp_path: Path) -> None:
+def test_a_page_of_many_datasets_names_its_own_and_those_that_fit(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 0}')
-    named = {f"data{number}": sk.open(tmp_path) for number in range(7)}
+    named = {f"data{number}": sk.open(tmp_path) for number in range(9)}
     loader = sk.Loader(named["data0"], batch_size=1, prefetch=0)
     pages = TestClient(make_app(opened_of({**named, "train": loader})), base_url="http://127.0.0.1")
-    head = pages.get("/d/data3/").text.partition("</nav>")[0]
-    assert '<a href="../../#datasets">all 7</a>' in head
-    assert '<a href="../../d/data3/" aria-current="page">data3</a>' in head
-    assert "data4" not in head
+    head = pages.get("/d/data8/").text.partition("</nav>")[0]
+    assert '<a href="../../#datasets">all 9</a>' in head
+    assert '<a href="../../d/data8/" aria-current="page">data8</a>' in head
+    assert re.findall(r">(data\d|train)<", head) == ["data0", "data1", "data2", "data3", "data8", "train"]
     assert (
         '<a href="../../p/train/" aria-current="page">' in pages.get("/p/train/").text.partition("</nav>")[0]
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -61,7 +62,7 @@ from seekable.viewer.render import file_name, one_line, record_html
 from seekable.viewer.unseen import text_html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -168,6 +169,9 @@ STATIC = tuple(
 
 _LETTERS = 50
 """The letters of all names that fit beside the box, in a line of 1,280 pixels."""
+
+_ALL = 8
+"""The letters of a link to all names of a kind."""
 
 _LONGEST = 16
 """The letters of a name after which it is cut."""
@@ -353,7 +357,7 @@ class NavigationGroup:
 
 
 def navigation(opened: Opened, kind: str, named: str) -> list[NavigationGroup]:
-    """Return the groups that are not empty: all names if they fit in a line, else the one that is shown.
+    """Return the groups that are not empty, with the names that fit in a line: first that of the page.
 
     Args:
         opened: what is open.
@@ -365,15 +369,37 @@ def navigation(opened: Opened, kind: str, named: str) -> list[NavigationGroup]:
         ("p", "pipelines", list(opened.pipelines), "pipelines"),
         ("s", "states", list(opened.states), "states"),
     )
-    letters = sum(min(len(name), _LONGEST) + 2 for _, _, names, _ in groups for name in names)
+    fitting = _fitting({letter: names for letter, _, names, _ in groups}, (kind, named))
     found = []
     for letter, word, names, anchor in groups:
-        fits = letters <= _LETTERS or len(names) == 1
-        shown = [name for name in names if fits or (letter == kind and name == named)]
+        shown = tuple(name for name in names if (letter, name) in fitting)
         more = f"all {len(names)}" if len(shown) < len(names) else ""
         if names:
-            found.append(NavigationGroup(letter, word, tuple(shown), more, anchor))
+            found.append(NavigationGroup(letter, word, shown, more, anchor))
     return found
+
+
+def _fitting(groups: Mapping[str, Sequence[str]], first: tuple[str, str]) -> set[tuple[str, str]]:
+    """Return the kinds and names that fit in a line: ``first``, then one of each kind in turn.
+
+    Example:
+        >>> sorted(_fitting({"d": [f"source-{n}" for n in range(9)], "p": ["train"]}, ("d", "source-8")))
+        [('d', 'source-0'), ('d', 'source-1'), ('d', 'source-8'), ('p', 'train')]
+    """
+    turns = zip_longest(*([(kind, name) for name in names] for kind, names in groups.items()))
+    waiting = [each for turn in turns for each in turn if each is not None]
+    letters = {each: min(len(each[1]), _LONGEST) + 2 for each in waiting}
+    room = _LETTERS
+    if sum(letters.values()) > room:
+        room -= sum(_ALL for names in groups.values() if len(names) > 1)
+    shown = {first} & letters.keys()
+    room -= sum(letters[each] for each in shown)
+    for each in waiting:
+        room -= letters[each] * (each not in shown)
+        if room < 0:
+            break
+        shown.add(each)
+    return shown
 
 
 def _names(request: Request) -> tuple[str, str]:
