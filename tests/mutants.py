@@ -323,7 +323,7 @@ MUTANTS = (
         tests=("cli/test_verify.py",),
     ),
     Mutant(
-        *("a change of a run holds one step too late", 2, "loader/pieces.py"),
+        *("a change of a run holds one step too late", 2, "loader/batches.py"),
         *("sum(entry.at <= step for entry", "sum(entry.at < step for entry"),
         tests=("loader/test_steer.py", "loader/test_exclude.py"),
     ),

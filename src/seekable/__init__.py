@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.tokenize_data import tokenize
     from seekable.index.index_location import Index
     from seekable.index.location import Location
+    from seekable.loader.arguments import Workers
     from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.collate import FillCollate, collate
     from seekable.loader.data_parallel import distributed
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.loader.preemption import preemption
-    from seekable.loader.workers import Workers
     from seekable.nodes.graph import HOLE
     from seekable.packing.order.fill_in_middle import Fim
     from seekable.packing.packing_options import Packing
@@ -130,7 +130,7 @@ _HOMES = {
     "Storage": "storage.access",
     "Stream": "stream.stream",
     "Viewer": "viewer.viewer",
-    "Workers": "loader.workers",
+    "Workers": "loader.arguments",
     "audio": "formats.audio.audio_decoder",
     "audio_mix": "formats.audio.audio_mix",
     "collate": "loader.collate",

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from seekable.formats import Card, Claim, Lines
-from seekable.formats.finding import find_files
+from seekable.formats.look import find_files
 from seekable.formats.lines.text import TextScanner
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seekable.loader.workers import WorkerType
+    from seekable.loader.arguments import WorkerType
 
 by_workers = pytest.mark.parametrize("workers", [0, 2])
 

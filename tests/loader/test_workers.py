@@ -29,8 +29,8 @@ from seekable.loader.collate import collate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seekable.loader.arguments import WorkerType
     from seekable.loader.worker_pool import WorkerPool
-    from seekable.loader.workers import WorkerType
 
 TYPES = ["process", "thread"]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import xxhash
 from msgspec import structs
 
 from seekable._arguments import explains_keywords
@@ -17,7 +18,6 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument, WrongType
 from seekable.formats.classify import check_names, classify, refuse_copies
 from seekable.formats.contract import Format, Reading
-from seekable.formats.finding import sampled_files
 from seekable.index.finder import is_table_indexer
 from seekable.index.index_location import Index
 from seekable.index.opening import Indexing
@@ -26,11 +26,11 @@ from seekable.nodes.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.access import Storage
 from seekable.storage.far import far
-from seekable.storage.listing import checked_asked, has_addresses
+from seekable.storage.listing import FoundFiles, checked_asked, has_addresses
 from seekable.storage.trust import checked_allow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from seekable.formats.contract import Claim, OnError
     from seekable.index import key_files
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seekable.parallel import map_ranges
     from seekable.parallel.progress import Progress, ProgressChoice, ProgressHook
     from seekable.storage import addresses
-    from seekable.storage.listing import Asked, FoundFiles
+    from seekable.storage.listing import Asked
 else:
     addresses = lazy("seekable.storage.addresses")
     key_files = lazy("seekable.index.key_files")
@@ -53,6 +53,12 @@ else:
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["open", "shown_source"]
+
+_SAMPLED = 64
+"""The number of files of a sample."""
+
+_SAMPLE_KEY = 0x5EEC_AB1E
+"""The key of the permutation of names; another one would be another sample."""
 
 
 class _CountedFiles:
@@ -136,7 +142,7 @@ class _Opening:
                 f"{self.reading.shown:.200} belong together: leave it out, or name the files"
             )
             raise InvalidArgument(message)
-        return structs.replace(claim, found=sampled_files(claim.found))
+        return structs.replace(claim, found=_sampled_files(claim.found))
 
     def side(self, source: Asked, given: str | Format | None) -> Node:
         """Return the node of one of several sources that belong together, whose payloads stay bytes."""
@@ -200,6 +206,36 @@ class _Opening:
         if keys.index.duplicates:
             warn_caller(key_lookup.duplicates_message(leaf, keys), DuplicateKeys)
         return replace(leaf, keys=keys)
+
+
+def _sampled_files(found: Iterable[FoundFiles]) -> tuple[FoundFiles, ...]:
+    """Return the first 64 files of a keyed permutation of the names, in the order in which they are found.
+
+    The permutation orders names by a keyed digest. So files that are added later change the sample only where
+    they are in it themselves, and a copy of the data elsewhere has the same sample.
+
+    Args:
+        found: the files; 64 of them or fewer are all in the sample.
+
+    Example:
+        >>> from seekable.storage.listing import FoundFiles
+        >>> names = tuple(f"{number:03}.jsonl" for number in range(1000))
+        >>> (sample,) = _sampled_files([FoundFiles("/data", names)])
+        >>> len(sample.names), sample.names[:3]
+        (64, ('005.jsonl', '028.jsonl', '045.jsonl'))
+    """
+    runs = list(found)
+    files = dict.fromkeys((run.root, name) for run in runs for name in run.names)
+    chosen = set(sorted(files, key=_place_in_permutation)[:_SAMPLED])
+    narrowed = (
+        FoundFiles(run.root, tuple(name for name in run.names if (run.root, name) in chosen)) for run in runs
+    )
+    return tuple(run for run in narrowed if run.names)
+
+
+def _place_in_permutation(file: tuple[str, str]) -> int:
+    _, name = file
+    return xxhash.xxh3_64_intdigest(os.fsencode(name), seed=_SAMPLE_KEY)
 
 
 def _below_folders(form: Format, reading: Reading, files: FileSet) -> Any:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.contract import Claim, Format
-from seekable.formats.finding import find_files
-from seekable.formats.look import Look
+from seekable.formats.look import Look, find_files
 from seekable.formats.table import (
     CARDS,
     NAMES,

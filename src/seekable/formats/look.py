@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.errors import UnsupportedFormat
+from seekable.storage import listing
 from seekable.storage.far import far
+from seekable.storage.listing import has_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from seekable.storage import addresses, paths
-    from seekable.storage.listing import Asked
+    from seekable.storage.listing import Arrange, Asked, FoundFiles, Inspect
 else:
     addresses = lazy("seekable.storage.addresses")
     paths = lazy("seekable.storage.paths")
 
-__all__ = ["Folder", "Look", "OtherTool", "is_stored"]
+__all__ = ["Folder", "Look", "OtherTool", "find_files", "is_stored"]
+
+_OF_SPEC = "spec"
 
 _PEEKED_BYTES = 1 << 16
 
@@ -173,3 +177,33 @@ class OtherTool(Value, frozen=True):
         elif data:
             message += "; to open some of its files for themselves, name them by a glob or a list"
         return UnsupportedFormat(message)
+
+
+def find_files(
+    asked: Asked,
+    *,
+    suffixes: Iterable[str],
+    inspect: Inspect | None = None,
+    arrange: Arrange | None = None,
+    kind: str = _OF_SPEC,
+) -> tuple[FoundFiles, ...]:
+    """Return the data files of a source; see `seekable.storage.listing.find_files`.
+
+    Args:
+        asked: the path, folder, glob, address or list.
+        suffixes: how names of data files in a folder end, in lower case, dot included.
+        inspect: returns the files that are never data.
+        arrange: returns the data files of a folder.
+        kind: a text that differs where ``inspect`` and ``arrange`` choose otherwise: the name of a format,
+            or ``PLAIN`` without one.
+
+    Raises:
+        DataNotFound: there is no such file or folder, or no data file in it.
+        AccessDenied: it may not be listed.
+        Unreachable: a store does not answer.
+        UnsupportedFormat: a folder or a glob of a web server, which lists nothing.
+        WrongType: the source is neither a path nor a list of paths.
+    """
+    if has_addresses(asked):
+        return far().find(asked, suffixes=suffixes, inspect=inspect, arrange=arrange, kind=kind)
+    return listing.find_files(asked, suffixes=suffixes, inspect=inspect, arrange=arrange)

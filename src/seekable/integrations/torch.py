@@ -9,9 +9,8 @@ from seekable._other_words import BATCH_SAMPLER
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, MissingDependency, StoppedIterator, WrongType
 from seekable.integrations.sampler_runs import MOVED, RunIterator, SamplerRuns
-from seekable.loader.arguments import checked_resume, checked_steps
+from seekable.loader.arguments import checked_rank, checked_resume, checked_steps
 from seekable.loader.loader import Loader
-from seekable.loader.ranks import checked_rank
 from seekable.loader.summary import sizes_in_words
 from seekable.state.document import has_row_offsets
 from seekable.stream.iterator import StreamIterator

@@ -1,15 +1,23 @@
-"""Checks of the arguments of a loader."""
+"""The arguments of a loader, checked: batches and epochs, workers, and the rank, given or around us."""
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from seekable._arguments import checked_choice, checked_count
+from seekable._arguments import (
+    AT_ONCE,
+    checked_choice,
+    checked_count,
+    checked_seconds,
+    explains_fields,
+)
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
-from seekable.errors import EndlessDataset, InvalidArgument, WrongType
-from seekable.loader.ranks import checked_rank
+from seekable.errors import AmbiguousRank, EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.steps import End, Steps
 from seekable.nodes.node import node_of
 
@@ -25,13 +33,19 @@ else:
 __all__ = [
     "BatchSizes",
     "Resume",
+    "WorkerType",
+    "Workers",
     "checked_batch",
     "checked_epochs",
+    "checked_rank",
     "checked_resume",
     "checked_steps",
+    "checked_workers",
     "no_loader",
+    "rank_around",
 ]
 
+WorkerType = Literal["process", "thread"]
 
 Resume = Literal["exact", "rows"]
 """The way to go on from a state: record for record, or source by source."""
@@ -204,3 +218,151 @@ def no_loader(got: object) -> WrongType:
     """
     message = f"loader must be a sk.Loader (got {got!r:.100} of type {type(got).__name__}): "
     return WrongType(f"{message}wrap data in sk.Loader(data, ...)")
+
+
+def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Return the rank of this process and the number of ranks, checked.
+
+    Raises:
+        AmbiguousRank: neither was given, and the environment, or an initialised torch.distributed, speaks of
+            several.
+        InvalidArgument: only one was given, or the rank is not below the number of ranks.
+    """
+    if rank is None and world_size is None:
+        several = _ranks_around()
+        if several:
+            raise AmbiguousRank(
+                f"{several}, and rank= and world_size= were left out: all would read the same records. "
+                f"Write rank, world_size = sk.distributed() and pass rank=rank, world_size=world_size; "
+                f"sk.distributed(mesh) where several ranks hold one copy of the model (tensor, pipeline or "
+                f"context parallelism); or rank=0, world_size=1 where each rank is to read everything"
+            )
+        return 0, 1
+    if rank is None or world_size is None:
+        message = f"rank and world_size must be given together (got rank={rank!r}, world_size={world_size!r})"
+        raise InvalidArgument(message)
+    world_size = checked_count("world_size", world_size, least=1, below=AT_ONCE)
+    rank = checked_count("rank", rank, least=0)
+    if rank >= world_size:
+        raise InvalidArgument(f"rank must be below world_size={world_size} (got {rank})")
+    return rank, world_size
+
+
+def rank_around() -> tuple[int, int]:
+    """Return this process's rank and how many ranks there are, by torch or the environment; else ``(0, 1)``.
+
+    Raises:
+        AmbiguousRank: the environment names a number of ranks and not which of them this is, or no number.
+    """
+    return _of_torch() or _of_environment() or (0, 1)
+
+
+def _ranks_around() -> str | None:
+    """Return a text that says where several ranks are announced; None if there is one rank."""
+    size = os.environ.get("WORLD_SIZE", "")
+    if size.isdecimal() and int(size) > 1:
+        return f"the environment says RANK={os.environ.get('RANK', '?')} of WORLD_SIZE={size}"
+    ranks = _of_torch()
+    if ranks is not None and ranks[1] > 1:
+        return f"torch.distributed has {ranks[1]} ranks"
+    return None
+
+
+def _of_torch() -> tuple[int, int] | None:
+    # torch is not imported here: if it is not imported already, it cannot be initialised.
+    module = sys.modules.get("torch.distributed")
+    if module is None or not module.is_available() or not module.is_initialized():
+        return None
+    return module.get_rank(), module.get_world_size()
+
+
+def _of_environment() -> tuple[int, int] | None:
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if size is None:
+        return None
+    numbers = [int(text) if text is not None and text.isdecimal() else -1 for text in (rank, size)]
+    if not 0 <= numbers[0] < numbers[1]:
+        said = " and ".join(
+            f"{name}={text!r}" if text is not None else f"no {name}"
+            for name, text in (("RANK", rank), ("WORLD_SIZE", size))
+        )
+        raise AmbiguousRank(
+            f"the environment does not say which rank this is: it has {said}. RANK counts from 0 to "
+            f"WORLD_SIZE - 1; set both, or neither, or pass rank= and world_size= yourself"
+        )
+    return numbers[0], numbers[1]
+
+
+@explains_fields("sk.Workers")
+@dataclass(frozen=True, slots=True, repr=False)
+class Workers:
+    """Workers that make the batches of a loader. Neither batches, nor order, nor states depend on them.
+
+    Args:
+        count: the number of workers; 0 for none.
+        timeout: the most seconds to wait for a batch of a worker process that has started; then
+            ``WorkerHung`` is raised. None for any number. A thread may take any time.
+        restart: the most worker processes that are replaced when they die, as where memory is short; no batch
+            is lost or comes twice. The next one that dies raises ``WorkerDied``, and so does the third at
+            one batch. None for any number.
+        type: ``"process"``, or ``"thread"`` where decoding lets other threads run.
+
+    Raises:
+        InvalidArgument: a value breaks its rule.
+        WrongType: a value has a wrong type.
+
+    Example:
+        >>> import seekable as sk
+        >>> workers = sk.Workers(2, type="thread")
+        >>> with sk.Loader(sk.from_sequence(range(5)), batch_size=2, collate=list, workers=workers) as loader:
+        ...     list(loader)
+        [[0, 1], [2, 3], [4]]
+        >>> sk.Workers(4, timeout=60, restart=2)
+        Workers(4, timeout=60.0, restart=2)
+    """
+
+    count: int
+    _: KW_ONLY
+    timeout: float | None = None
+    restart: int | None = 0
+    type: WorkerType = "process"
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        count = checked_count("count", self.count, least=0, below=AT_ONCE)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "timeout", checked_seconds("timeout", self.timeout))
+        if self.restart is not None:
+            object.__setattr__(self, "restart", checked_count("restart", self.restart, least=0))
+        checked_choice("type", self.type, ("process", "thread"))
+
+    def __repr__(self) -> str:
+        """Show the number, and what differs from the defaults."""
+        texts = [repr(self.count)]
+        if self.timeout is not None:
+            texts.append(f"timeout={self.timeout!r}")
+        if self.restart != 0:
+            texts.append(f"restart={self.restart!r}")
+        if self.type != "process":
+            texts.append(f"type={self.type!r}")
+        return f"Workers({', '.join(texts)})"
+
+
+def checked_workers(value: object) -> Workers:
+    """Return the ``workers=`` of a loader as a value.
+
+    Raises:
+        WrongType: it is neither a number nor a ``Workers``.
+        InvalidArgument: the number is below 0, or too large.
+
+    Example:
+        >>> checked_workers(2)
+        Workers(2)
+    """
+    if isinstance(value, Workers):
+        return value
+    try:
+        count = checked_count("workers", value, least=0, below=AT_ONCE)
+    except WrongType as error:
+        raise WrongType(f"{error}: say how many, or sk.Workers(count, type='thread')") from None
+    return Workers(count)

@@ -15,8 +15,7 @@ from msgspec import field, structs
 
 from seekable._lazy import lazy
 from seekable._typing import Value
-from seekable.loader.batches import dataset_batches, fetched_ahead
-from seekable.loader.pieces import LastPieces
+from seekable.loader.batches import LastPieces, dataset_batches, fetched_ahead
 from seekable.nodes.bases import caches_of
 from seekable.state.journal import placed
 from seekable.storage.far import far

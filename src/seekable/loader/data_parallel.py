@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from seekable._arguments import AT_ONCE, checked_count
 from seekable.errors import AmbiguousRank, InvalidArgument, WrongType
-from seekable.loader.ranks import rank_around
+from seekable.loader.arguments import rank_around
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

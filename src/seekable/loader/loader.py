@@ -18,7 +18,7 @@ from seekable._lazy import lazy
 from seekable._other_words import LOADER
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.loader.arguments import checked_steps
+from seekable.loader.arguments import checked_steps, checked_workers
 from seekable.loader.batch_sources import DatasetSource, LaneSource
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import REPLACED, BatchIterator
@@ -26,7 +26,6 @@ from seekable.loader.producers import Producer, WorkerOptions
 from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
 from seekable.loader.steerable import Steerable
-from seekable.loader.workers import checked_workers
 from seekable.nodes.bases import positions_of_row
 from seekable.nodes.node import node_of
 from seekable.storage.far import far
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
     import torch
 
     from seekable.loader import devices, lanes_state, stateful, step_plan, summary
-    from seekable.loader.arguments import BatchSizes
+    from seekable.loader.arguments import BatchSizes, Workers
     from seekable.loader.batch_sources import BatchSource
     from seekable.loader.stateful import StatefulLoader
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import Coming, StepPlan
     from seekable.loader.steps import End
-    from seekable.loader.workers import Workers
     from seekable.stream.stream import Stream
 else:
     devices = lazy("seekable.loader.devices")

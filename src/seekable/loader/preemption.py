@@ -26,9 +26,9 @@ from seekable._arguments import checked_count, checked_seconds, explains_keyword
 from seekable._log import LOG
 from seekable._other_words import STORAGE
 from seekable.errors import InvalidArgument, WrongType
+from seekable.loader.arguments import rank_around
 from seekable.loader.checkpoints import save_state
 from seekable.loader.positioned import loader_of
-from seekable.loader.ranks import rank_around
 from seekable.state.canonical import canonical_json
 from seekable.storage.addresses import is_address
 from seekable.storage.files import TEMPORARY_SUFFIX, create_new

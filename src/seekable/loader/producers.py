@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from seekable.loader import devices
     from seekable.loader import worker_pool as pools
+    from seekable.loader.arguments import Workers
     from seekable.loader.batch_sources import BatchSource, Job, JobStart
     from seekable.loader.batches import MadeBatch
     from seekable.loader.states import PipelineState
     from seekable.loader.steps import StepCursor
-    from seekable.loader.workers import Workers
     from seekable.storage import abandoned
 else:
     devices = lazy("seekable.loader.devices")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import POSITIONS, checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
-from seekable.loader.pieces import LastPieces
+from seekable.loader.batches import LastPieces
 from seekable.loader.steps import StepCursor
 from seekable.nodes.node import Node
 from seekable.state.document import TrainerPass
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seekable.loader.arguments import Resume
-    from seekable.loader.batches import MadeBatch
-    from seekable.loader.pieces import Pieces
+    from seekable.loader.batches import MadeBatch, Pieces
     from seekable.loader.states import PipelineState, Resumed
     from seekable.loader.steps import Steps
 

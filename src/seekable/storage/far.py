@@ -452,7 +452,7 @@ class Far(Protocol):
         arrange: Arrange | None,
         kind: str,
     ) -> tuple[FoundFiles, ...]:
-        """Return the data files of a source with addresses; see `seekable.formats.finding.find_files`."""
+        """Return the data files of a source with addresses; see `seekable.formats.look.find_files`."""
 
     def is_plain(self, address: str) -> bool:
         """Return True if an address is known not to be the folder of another tool; the store is not asked."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, CorruptRecord, SeekableError
+from seekable.loader.arguments import Workers
 from seekable.loader.loader import Loader
-from seekable.loader.workers import Workers
 from seekable.testing.resume import same
 
 if TYPE_CHECKING:

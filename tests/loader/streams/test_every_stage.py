@@ -25,7 +25,7 @@ from seekable.testing.resume import same
 if TYPE_CHECKING:
     from tests.stream.matrix import Builder
 
-    from seekable.loader.workers import WorkerType
+    from seekable.loader.arguments import WorkerType
     from seekable.state.journal import Journal
 
 LANES, BATCH, SOME = 12, 24, 29

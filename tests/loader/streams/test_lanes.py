@@ -15,7 +15,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.loader.workers import WorkerType
+    from seekable.loader.arguments import WorkerType
 
 STEPS = 8
 

@@ -15,8 +15,8 @@ import seekable as sk
 from seekable.stream.lane import LaneIterator
 
 if TYPE_CHECKING:
+    from seekable.loader.arguments import WorkerType
     from seekable.loader.steps import End
-    from seekable.loader.workers import WorkerType
 
 ENDS = ["short", "drop", "pad"]
 

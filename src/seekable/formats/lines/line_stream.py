@@ -30,9 +30,9 @@ from seekable.errors import (
     WrongType,
 )
 from seekable.formats.classify import card_of_file
-from seekable.formats.finding import find_files
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK
 from seekable.formats.lines.line_source import decoder_named, line_span
+from seekable.formats.look import find_files
 from seekable.formats.refusals import refuse_unopened, without_other_tools, without_their_files
 from seekable.formats.table import SUFFIXES, card_named, format_named
 from seekable.index.digest import END_BYTES, digest_text, head_tail_digest

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable, UnsupportedFormat
-from seekable.formats.finding import find_files
+from seekable.formats.look import find_files
 from seekable.storage.file_names import natural_key, natural_sorted
 from seekable.storage.listing import FoundFiles
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptTokens, DataNotFound, InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim
-from seekable.formats.finding import find_files
 from seekable.formats.lines import forager
-from seekable.formats.look import OtherTool
+from seekable.formats.look import OtherTool, find_files
 from seekable.formats.refusals import without_their_files
 from seekable.formats.table import SUFFIXES
 from seekable.formats.tokens.families import forager_samples, indexed_dataset, indexed_shards, mds
