@@ -67,7 +67,7 @@ def read(files: FileSet) -> list[bytes]:
     found = []
     for file in range(len(files)):
         rows = np.arange(files.records[file])
-        starts, ends = files.ranges(np.full(len(rows), file), rows)
+        starts, ends = files.words(np.full(len(rows), file), rows)
         view = files.mapped(file).view
         files.mapped(file).check()
         for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):

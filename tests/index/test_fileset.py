@@ -61,7 +61,7 @@ def test_ranges_of_many_records_are_those_of_each(apart: list[FileSet], data: st
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     numbers = random.integers(0, len(files), size)
     rows = random.integers(0, files.records[numbers])
-    starts, ends = files.ranges(numbers, rows)
+    starts, ends = files.words(numbers, rows)
     assert starts.dtype == ends.dtype == np.uint64
     one_by_one = [files.range(file, row) for file, row in zip(numbers.tolist(), rows.tolist(), strict=True)]
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == one_by_one

@@ -86,7 +86,7 @@ for pickled in sys.argv[1:]:
     gc.collect()
     before = sys.getallocatedblocks()
     files = pickle.loads(bytes.fromhex(pickled))
-    files.ranges(np.arange(2), np.zeros(2, np.int64))
+    files.words(np.arange(2), np.zeros(2, np.int64))
     files.bytes_of(1, 0)
     kept.append(files)
     gc.collect()

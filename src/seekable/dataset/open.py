@@ -18,7 +18,6 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument, WrongType
 from seekable.formats.classify import check_names, classify, refuse_copies
 from seekable.formats.contract import Format, Reading
-from seekable.index.finder import is_table_indexer
 from seekable.index.index_location import Index
 from seekable.index.opening import Indexing
 from seekable.nodes.display import listed
@@ -173,7 +172,6 @@ class _Opening:
             index_dir = self._indexing.index_dir
             claim.before_index(claim.found, finder, index_dir=index_dir, progress=self._progress)
         files = self.indexed(claim.found, finder)
-        files = files.limited(reading.most_open_files, keeps_maps=not is_table_indexer(finder))
         node = self.keyed(_below_folders(form, reading, files) if is_hive else form.leaf(files, reading), key)
         if is_hive:
             node = partition_columns.partitioned(node, partition_columns.key_types(files), reading.columns)
@@ -433,6 +431,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         how.most_bytes,
         how.publish,
         reach.pin == "version",
+        reach.max_open_files,
     )
     opening = _Opening(reading, indexing, format, key, is_sampled=how.sampled)
     if not has_addresses(checked) and not reach.is_for_stores:

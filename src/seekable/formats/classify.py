@@ -155,8 +155,11 @@ def _by_files(look: Look) -> Claim:
     found = find_data(look.asked, format_name=name, value=value)
     if name is None:
         name = card_of_all(found).name
-        names_no_file = look.is_folder or any(not _WILD.isdisjoint(item) for item in look.items)
-        if name == "parquet" and value is None and names_no_file:
+        if (
+            name == "parquet"
+            and value is None
+            and (look.is_folder or any(not _WILD.isdisjoint(item) for item in look.items))
+        ):
             refusals.refuse_parts_of_tables(found)
     return Claim(format=format_for(look, name), found=found, together=False)
 
@@ -277,18 +280,18 @@ def check_names(form: Format, finder: Finder) -> None:
     Raises:
         UnsupportedFormat: the name is that of another format, or the finder has another one.
     """
-    kind = type(form)
-    card = card_named(form.name)
+    kind, name = type(form), form.name
+    card = card_named(name)
     if format_class(card) is not kind:
         message = (
-            f"{kind.__module__}.{kind.__name__} has the name {form.name!r}, which is that of {card.home}: "
+            f"{kind.__module__}.{kind.__name__} has the name {name!r}, which is that of {card.home}: "
             f"files are indexed by this name, so give it a card with another one"
         )
         raise UnsupportedFormat(message)
-    if finder.name != form.name and card not in CARDS:  # Kaldi's has the digest of a holder that users wrote.
+    if finder.name != name and card not in CARDS:  # Kaldi's has the digest of a holder that users wrote.
         message = (
             f"the finder of {kind.__module__}.{kind.__name__} has the name {finder.name!r}, and the format "
-            f"{form.name!r}: both must say the same"
+            f"{name!r}: both must say the same"
         )
         raise UnsupportedFormat(message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import weakref
@@ -17,9 +18,9 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._typing import Value
 from seekable.index.digest import digest_text, digest_texts
-from seekable.index.index_location import may_hold_placeholders
+from seekable.index.index_location import is_remote, may_hold_placeholders
 from seekable.index.indexed_files import OpenIndexedFiles, each_file, open_indexed, refreshed, row_numbers
-from seekable.index.location import is_remote, path_of_shown, shown_path
+from seekable.index.location import path_of_shown, shown_path
 from seekable.index.offsets import UNIT_SHIFT, join_small
 from seekable.index.sidecar_files import PageTableFile, open_unmapped, read_schema
 from seekable.storage.compression import compression_of
@@ -240,16 +241,10 @@ class FileSet:
         """The most files that are open at once."""
         return max(kept_open.most for _, kept_open in self._kept_open)
 
-    def limited(self, most: int, *, keeps_maps: bool) -> FileSet:
-        """Return the same files with a bound on how many are open at once; see `OpenFiles` for maps."""
-        files = FileSet(self._parts, ((len(self), OpenFiles(most, keeps_maps=keeps_maps)),))
-        if "_columns" in vars(self):
-            files._columns = self._columns
-        return files
-
     def by_versions(self) -> FileSet:
         """Return the same files, of which objects are read by the versions that the index folders have."""
-        return FileSet(tuple(structs.replace(part, by_version="://" in part.root) for part in self._parts))
+        parts = (structs.replace(part, by_version="://" in part.root) for part in self._parts)
+        return FileSet(tuple(parts), tuple((count, copy.copy(kept)) for count, kept in self._kept_open))
 
     def apart(self) -> list[FileSet]:
         """Return a set for each file, in their order."""
@@ -462,20 +457,15 @@ class FileSet:
         words, at = self.file_words(file)
         return words.pair(at + row)
 
-    def ranges(
-        self, files: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the first byte of each record, and of the record after it; for the arguments see `words`."""
-        return self.words(files, rows)
-
     def words(
         self, files: NDArray[np.int64], at: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return words of surveyed files, and the word after each.
+        """Return words of files, and the word after each; of files that are scanned, they are bytes.
 
         Args:
             files: the index of each word's file, int64.
-            at: its index among the words of that file, int64.
+            at: its index among the words of that file, int64; of one that is scanned, the row of a record,
+                whose first byte the word is.
         """
         columns = self._columns
         return _gather(columns.offsets, columns.segment[files], columns.first[files] + at)

@@ -32,6 +32,7 @@ from seekable._arguments import (
     explains_fields,
 )
 from seekable.errors import InvalidArgument
+from seekable.storage.far import far
 from seekable.storage.file_names import INDEX_FOLDER
 from seekable.storage.files import cache_folder, has_access
 from seekable.storage.trust import check_no_link, checked_allow, untrusted_owner
@@ -116,7 +117,10 @@ def index_in(root: str) -> str:
         '/data/web/.seekable'
     """
     usual, of_shar = os.path.join(root, INDEX_FOLDER), os.path.join(root, _INDEX_OF_SHAR)
-    if any(os.path.exists(os.path.join(root, name)) for name in _CUTS) or os.path.lexists(of_shar):
+    for name in _CUTS:
+        if os.path.exists(os.path.join(root, name)):
+            return of_shar
+    if os.path.lexists(of_shar):
         return of_shar
     if os.path.lexists(usual):
         return usual
@@ -161,6 +165,11 @@ def may_hold_placeholders(path: str) -> bool:
         [True, False]
     """
     return f"{os.sep}{HUB_FOLDER}{os.sep}datasets--" in path
+
+
+def is_remote(root: str) -> bool:
+    """Return True if a root is a folder of placeholders."""
+    return may_hold_placeholders(root) and far().placeholders.is_folder(root)
 
 
 def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
-from seekable.index.index_location import may_hold_placeholders
+from seekable.index.index_location import is_remote, may_hold_placeholders
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
@@ -84,8 +84,3 @@ def path_of_shown(roots: Sequence[str], path: str) -> str:
         if shown and path.startswith(shown):
             return f"{root}/{path[len(shown) :]}"
     return far().placeholders.path_of_shown(roots, path) if any(map(is_remote, roots)) else path
-
-
-def is_remote(root: str) -> bool:
-    """Return True if a root is a folder of placeholders."""
-    return may_hold_placeholders(root) and far().placeholders.is_folder(root)

@@ -330,9 +330,11 @@ def join_small(
         >>> joined.array.tolist(), number.tolist(), before.tolist()
         ([0, 7, 0, 3, 9], [0, 0], [0, 2])
     """
+    number, before = np.arange(len(offsets)), np.zeros(len(offsets), np.int64)
+    if len(offsets) < _FEWEST_JOINED:
+        return offsets, number, before
     small = [i for i, some in enumerate(offsets) if some.in_memory]
     large = [i for i, some in enumerate(offsets) if not some.in_memory]
-    number, before = np.arange(len(offsets)), np.zeros(len(offsets), np.int64)
     if len(small) < _FEWEST_JOINED:
         return offsets, number, before
     number[small], number[large] = 0, np.arange(1, len(large) + 1)

@@ -25,6 +25,7 @@ from seekable.storage.access import chosen_cache
 from seekable.storage.compression import compression_of
 from seekable.storage.far import far
 from seekable.storage.files import stat_file, stat_files
+from seekable.storage.mapped import MOST_OPEN_FILES, OpenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,6 +101,7 @@ class Indexing(Value, frozen=True):
     most_bytes: int | None = None
     publish: bool = False
     by_version: bool = False
+    most_open: int = MOST_OPEN_FILES
 
     def files(self, found: Sequence[FoundFiles], scanner: Finder) -> FileSet:
         """Return an indexed set of files, and publish the index if that is asked for; see `open_files`."""
@@ -113,6 +115,7 @@ class Indexing(Value, frozen=True):
             executor=self.executor,
             progress=None if isinstance(self.progress, bool) else self.progress,
             most_bytes=self.most_bytes,
+            kept_open=OpenFiles(self.most_open, keeps_maps=not is_table_indexer(scanner)),
         )
         if self.publish:
             for published in far().builds.publish(files):
@@ -122,7 +125,7 @@ class Indexing(Value, frozen=True):
         return files
 
 
-def open_files(
+def open_files(  # noqa: PLR0913 - what `Indexing` has
     found: Sequence[FoundFiles],
     scanner: Finder,
     *,
@@ -131,6 +134,7 @@ def open_files(
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
     most_bytes: int | None = None,
+    kept_open: OpenFiles | None = None,
 ) -> FileSet:
     """Return an indexed set of files, after indexing those that are new or changed.
 
@@ -144,6 +148,7 @@ def open_files(
         executor: runs the scans instead of our own processes; it stays open.
         progress: is called in this thread with the progress of the build; not called without a build.
         most_bytes: the most bytes that may be fetched from stores; None for any number.
+        kept_open: the open files of the set; None for the usual bound, without the maps of closed ones.
 
     Raises:
         InvalidArgument: more bytes may have to be fetched than that; none were.
@@ -178,7 +183,7 @@ def open_files(
             most_bytes=most_bytes,
         )
         wanted = [_stat_again(index, scanner.name) for index in indexes]
-    return _file_set(found, indexes)
+    return _file_set(found, indexes, OpenFiles(MOST_OPEN_FILES) if kept_open is None else kept_open)
 
 
 def find_indexed(path: str, *, format_name: str) -> FileSet | None:
@@ -402,8 +407,9 @@ def _sure(index: _Index, scanner: Finder) -> _Index | None:
 
 
 def _tasks(index: _Index, scanner: Finder) -> Iterator[file_parts.FileToIndex]:
-    names, paths = list(index.files.numbers), _paths(index)
-    for file in np.flatnonzero(index.status.to_scan).tolist():
+    scanned = np.flatnonzero(index.status.to_scan).tolist()
+    names, paths = (list(index.files.numbers), _paths(index)) if scanned else ([], [])
+    for file in scanned:
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
         remote = None
         if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
@@ -418,9 +424,10 @@ def _paths(index: _Index) -> list[str]:
     return [folder + name for name in index.files.numbers]
 
 
-def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index]) -> FileSet:
+def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index], kept_open: OpenFiles) -> FileSet:
     by_root = {index.files.root: index for index in indexes}
-    files = FileSet(tuple([_part(run, by_root[run.root]) for run in found]))
+    count = sum(map(len, [run.names for run in found]))
+    files = FileSet(tuple([_part(run, by_root[run.root]) for run in found]), ((count, kept_open),))
     files.load()
     return files
 

@@ -11,6 +11,7 @@ function around the default gets records, and returns batches of the same types.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -159,11 +160,12 @@ def _collate_dicts(records: list[dict[Any, Any]]) -> dict[Any, Any]:
                 f"the records of a batch must have the same keys to be collated: beside record 0, record {i} "
                 f"{' and '.join(differs)}; map them to the same keys, or pass collate=list"
             )
-    return {key: collate([record[key] for record in records]) for key in keys}
+    return {key: collate([*map(operator.itemgetter(key), records)]) for key in keys}
 
 
 def _all_are(kinds: Collection[type], of: type | UnionType) -> bool:
-    return all(issubclass(kind, of) for kind in kinds)
+    first, *others = kinds  # nearly always there is one
+    return issubclass(first, of) and (not others or all(issubclass(kind, of) for kind in others))
 
 
 def _stacked(records: list[Any], kinds: Collection[type]) -> Any:

@@ -56,15 +56,15 @@ class ReadAhead:
         """
         self._plan = plan
         self._fetching = fetching
-        self._announced = 0
-        self._step = max(1, min(_RECORDS, len(plan) * _BYTES // max(1, plan.bytes)))
+        self._announced, self._size = 0, len(plan)
+        self._step = max(1, min(_RECORDS, self._size * _BYTES // max(1, plan.bytes)))
 
     def read_to(self, stop: int) -> None:
         """Announce the records before ``stop``, and those up to one step after it."""
         if self._fetching is not None:
             self._fetching.read_to(stop)
-        if self._announced < min(stop + self._step, len(self._plan)):
-            until = min(stop + 2 * self._step, len(self._plan))
+        if self._announced < min(stop + self._step, self._size):
+            until = min(stop + 2 * self._step, self._size)
             self._plan.slice(self._announced, until).advise()
             self._announced = until
 

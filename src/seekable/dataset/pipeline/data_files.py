@@ -18,8 +18,8 @@ from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import checked
 from seekable.errors import CorruptState, DataNotFound, WrongType
-from seekable.index.index_location import hub_folder
-from seekable.index.location import is_remote, shown_path
+from seekable.index.index_location import hub_folder, is_remote
+from seekable.index.location import shown_path
 from seekable.storage.far import far
 from seekable.storage.listing import FoundFiles
 from seekable.storage.trust import is_below

@@ -30,8 +30,8 @@ from seekable.dataset.pipeline.fields import (
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
 from seekable.formats.table import NAMES, card_named, format_named
 from seekable.index.fileset import FileSet
-from seekable.index.finder import TableIndexer, is_table_indexer
-from seekable.index.opening import open_files
+from seekable.index.finder import TableIndexer
+from seekable.index.opening import Indexing
 from seekable.nodes.graph import check_depth
 from seekable.nodes.key import Keys, entry_key
 from seekable.nodes.key_lookup import open_keys
@@ -40,6 +40,7 @@ from seekable.nodes.node import LeafNode, Node
 from seekable.nodes.saved_rows import KeptRows
 from seekable.nodes.sequence_source import SequenceSource, SupportsItems
 from seekable.parallel.map_ranges import execution_options
+from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -405,15 +406,14 @@ class NodeReader:
         if most < 1:
             message = f"{where}.max_open_files: expected at least 1 (got {most})"
             raise CorruptState(message)
-        finder = format_named(self.format(where)).finder
         here = f"{where}.folders"
         self.saved[len(self.nodes)] = {"files": saved_entries(said.get("folders"), here)}
-        files = self._opened(found_files(said.get("folders"), self._resources.roots, here), where)
-        return files.limited(most, keeps_maps=not is_table_indexer(finder))
+        return self._opened(found_files(said.get("folders"), self._resources.roots, here), where, most)
 
-    def _opened(self, found: Sequence[FoundFiles], where: str) -> FileSet:
-        scanner, resources = format_named(self.format(where)).finder, self._resources
-        return open_files(found, scanner, index_dir=resources.roots.index_dir, progress=resources.progress)
+    def _opened(self, found: Sequence[FoundFiles], where: str, most: int = MOST_OPEN_FILES) -> FileSet:
+        roots, progress = self._resources.roots, self._resources.progress
+        indexing = Indexing(roots.index_dir, None, None, progress, most_open=most)
+        return indexing.files(found, format_named(self.format(where)).finder)
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
         of = entry_key if value == {"of": "entry"} else self.named(value, where)

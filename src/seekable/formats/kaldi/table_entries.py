@@ -450,7 +450,7 @@ class _EntryKeys(OwnKeys):
         mapped = files.mapped(file)
         mapped.check()
         within = rows - files.starts[file]
-        starts, ends = files.ranges(np.full(len(rows), file, np.int64), within)
+        starts, ends = files.words(np.full(len(rows), file, np.int64), within)
         keys = entry_keys(entries.kind, mapped.view, starts, ends)
         ends_file = bool(len(rows)) and within[-1] == files.records[file] - 1
         if entries.kind == "ark" and ends_file and not entries.is_whole(mapped.view[starts[-1] : ends[-1]]):

@@ -425,16 +425,16 @@ class Lines(Format):
             InvalidArgument: there is no such decoding, or an argument is for tables.
             WrongType: ``decode`` is neither a name nor a function.
         """
-        decode = reading.decode
+        decode, name = reading.decode, self.name
         if self.in_columns(decode) and self.only_field is None:
             if reading.columns is not None:
                 checked_columns(reading.columns)
-            return decoder_named(self.decoding, self.name)  # what columns are made of
-        refuse_columns(self.name, reading)
+            return decoder_named(self.decoding, name)  # what columns are made of
+        refuse_columns(name, reading)
         if self.only_column is not None:
             return _column_decoder(self.only_column, decode)
         if self.only_field is None:
-            return decoder_named(self.decoding if decode is None else decode, self.name)
+            return decoder_named(self.decoding if decode is None else decode, name)
         if decode in (None, self.decoding):
             return only_field(decoder_named(self.decoding, self.name), self.only_field)
         message = (

@@ -223,7 +223,7 @@ def _open_shar(
     as_cuts = reading.decode == _CUT_OBJECTS
     asked = _decode_by_field("bytes" if as_cuts else reading.decode, shar.fields)
     jsonl = Jsonl()
-    files = index(shar.cuts.found, jsonl).limited(reading.most_open_files, keeps_maps=True)
+    files = index(shar.cuts.found, jsonl)
     plain = structs.replace(reading, decode=None, columns=None, errors=None)
     if not shar.fields and columns is None and not as_cuts:
         return with_keys(jsonl.leaf(files, structs.replace(plain, errors=reading.errors)))
@@ -232,7 +232,7 @@ def _open_shar(
         _check_columns(columns, [field.name for field in shar.fields], lines)
     sources = []
     for field in shar.fields:
-        own = index(field.found, _format_of_field(field)).limited(reading.most_open_files, keeps_maps=True)
+        own = index(field.found, _format_of_field(field))
         for _, message in _unequal_files(files, own, field.name):
             raise UnsupportedFormat(message)
         is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)

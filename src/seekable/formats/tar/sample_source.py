@@ -289,7 +289,7 @@ class _SamplesReader(Reader):
         rows = self._first_rows[which] + positions % self._lengths[which]
         files = np.searchsorted(self.starts, rows, side="right") - 1
         within = rows - self.starts[files]
-        starts, _ = self.files.ranges(files, within)
+        starts, _ = self.files.words(files, within)
         edges, payloads, sizes, fields = self._members(files, within)
         return _SamplesPlan(self, rows, files, starts, edges, payloads, sizes, fields)
 

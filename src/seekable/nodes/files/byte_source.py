@@ -212,7 +212,7 @@ class _FilesReader(Reader):
     def _plan(self, which: Int64s, positions: Int64s) -> _FilesPlan:
         rows = self._first_rows[which] + positions % self._lengths[which]
         files = np.searchsorted(self._starts, rows, side="right") - 1
-        starts, ends = self.files.ranges(files, rows - self._starts[files])
+        starts, ends = self.files.words(files, rows - self._starts[files])
         return _FilesPlan(self, rows, files, starts, ends)
 
     def _of_source(self, number: int, which: Int64s, positions: Int64s) -> Plan:
@@ -412,7 +412,7 @@ class _FilesPlan(Plan):
         if self.reader.needs_heads_only:
             return
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
-        gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
+        gap = _DENSE_GAP_BYTES if order.size * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
         merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
         current = -1
         for file, start, end in zip(*map(np.ndarray.tolist, merged), strict=True):

@@ -267,7 +267,7 @@ def position_lengths(node: Node, positions: Int64s) -> PositionLengths:
     if isinstance(node, FileSource | SampleSource):
         files, rows = node.files, positions % max(1, node.size)
         numbers = np.searchsorted(files.starts, rows, side="right") - 1
-        starts, ends = files.ranges(numbers, rows - files.starts[numbers])
+        starts, ends = files.words(numbers, rows - files.starts[numbers])
         lengths = (ends - starts).astype(np.int64)
         return PositionLengths(lengths, lengths)
     if isinstance(node, OrderNode):

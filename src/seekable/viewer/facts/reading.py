@@ -194,8 +194,8 @@ class FilePiece:
 def bytes_of_records(files: FileSet) -> int:
     """Return the bytes of all records: those from the first to the end of the last one in each file."""
     numbers = np.flatnonzero(files.records)
-    starts, _ = files.ranges(numbers, np.zeros_like(numbers))
-    _, ends = files.ranges(numbers, files.records[numbers] - 1)
+    starts, _ = files.words(numbers, np.zeros_like(numbers))
+    _, ends = files.words(numbers, files.records[numbers] - 1)
     return int(ends.astype(np.int64).sum() - starts.astype(np.int64).sum())
 
 
