@@ -103,7 +103,7 @@ class _Opening:
         """
         self.reading, self.key = reading, key
         self._indexing, self._given, self._is_sampled = indexing, given, is_sampled
-        self._progress = _CountedFiles(None)
+        self._progress: _CountedFiles
 
     def node(self, source: Asked | Mapping[str, Asked]) -> Node:
         """Return the node that reads a source.

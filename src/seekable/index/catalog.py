@@ -21,7 +21,7 @@ import numpy as np
 
 from seekable.index.digest import digest_text
 from seekable.index.file_table import FileTable, is_table_name, table_name
-from seekable.index.offsets import is_whole
+from seekable.index.offsets import open_if_whole
 from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Entry
+    from seekable.index.offsets import Offsets
 
 CATALOG = "catalog.json"
 _SCHEMA_VERSION = 3
@@ -70,7 +71,7 @@ def open_table(folder: str, file_name: str) -> FileTable | None:
     try:
         data = _read_or_map(path)
         # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
-        table = FileTable(data) if table_name(data) == file_name else None
+        table = FileTable(data, file_name) if table_name(data) == file_name else None
     except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError):
         return None
     if table is not None:
@@ -91,9 +92,13 @@ def _read_or_map(path: str) -> bytes | mmap.mmap:
         return file.read() if size <= _READ_BYTES else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
-def whole_segments(folder: str, table: FileTable) -> NDArray[np.bool_]:
-    """Check the segments of a table in constant time; return True for each that `is_whole`."""
-    return np.array([is_whole(folder, segment) for segment in table.segments], bool)
+def whole_segments(folder: str, table: FileTable) -> tuple[NDArray[np.bool_], list[Offsets | bool]]:
+    """Check the segments of a table in constant time; return True for each that is whole.
+
+    The list has what was opened for that: who keeps it, until the offsets are used, opens them once.
+    """
+    opened = [open_if_whole(folder, segment) for segment in table.segments]
+    return np.array([some is not False for some in opened], bool), opened
 
 
 def _table_in_catalog(path: str) -> str | None:

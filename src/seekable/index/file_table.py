@@ -141,8 +141,12 @@ class FileTable:
     No objects are made for the files before they are needed: a table that is mapped takes 8 bytes a file.
     """
 
-    def __init__(self, data: bytes | mmap.mmap) -> None:
+    def __init__(self, data: bytes | mmap.mmap, file_name: str | None = None) -> None:
         """Take the bytes of a table file.
+
+        Args:
+            data: the bytes.
+            file_name: their `table_name`, where it is known.
 
         Raises:
             ValueError: the bytes are not a table of this version, or are cut off.
@@ -158,10 +162,8 @@ class FileTable:
         columns = words[_HEADER_WORDS : _HEADER_WORDS + width * self.files].reshape(width, self.files)
         self._columns = dict(zip((*_COLUMNS, *_REFERENCES), columns, strict=True))
         at = _HEADER_WORDS + width * self.files
-        self.segments = [
-            OffsetSegment(digest, length)
-            for digest, length in words[at : at + _SEGMENT_WORDS * segments].reshape(2, segments).T.tolist()
-        ]
+        digests_and_lengths = words[at : at + _SEGMENT_WORDS * segments].reshape(2, segments).tolist()
+        self.segments = [*map(OffsetSegment, *digests_and_lengths)]
         """The segments that its files' offsets are in."""
         self._data = data
         # Of each string, where it starts; and of one more, where that would.
@@ -171,7 +173,7 @@ class FileTable:
             raise ValueError(f"a table of {self.files} files and {formats} formats lacks names")
         self.formats = [self._string(self.files + number).decode() for number in range(formats)]
         """The formats that its files were scanned as."""
-        self.file_name = table_name(data)
+        self.file_name = file_name or table_name(data)
         """The file name in the index folder."""
 
     def check(self) -> None:
@@ -189,9 +191,9 @@ class FileTable:
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 
-    def columns(self, names: Iterable[str], rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return several columns of numbers for some rows."""
-        return [self._columns[name].view(np.int64)[rows] for name in names]
+    def columns(self, names: Iterable[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return several columns of numbers for some rows, as an array of shape (columns, rows)."""
+        return np.stack([self._columns[name].view(np.int64)[rows] for name in names])
 
     def digest(self, name: str, row: int) -> int:
         """Return a digest of one row, by the name of its column."""

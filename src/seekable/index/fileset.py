@@ -69,6 +69,9 @@ class _FileColumns(Value, frozen=True, eq=False):
     """The first of the file's offsets in that segment."""
 
 
+_COLUMNS = ("segment", "size", "mtime_ns", "records", "start")
+
+
 def _open_columns(parts: tuple[IndexedFiles, ...]) -> _FileColumns:
     """Open the indexes of some files.
 
@@ -78,14 +81,14 @@ def _open_columns(parts: tuple[IndexedFiles, ...]) -> _FileColumns:
     opened = tuple(map(open_indexed, parts))
     rows = [row_numbers(part.part) for part in opened]
     offsets: dict[Offsets, int] = {}
-    columns: list[tuple[NDArray[np.int64], ...]] = [(np.zeros(0, np.int64),) * 5]
+    columns = [np.zeros((len(_COLUMNS), 0), np.int64)]
     for part, some in zip(opened, rows, strict=True):
         numbers = np.zeros(len(part.table.segments), np.int64)
         for number, of_segment in part.offsets.items():
             numbers[number] = offsets.setdefault(of_segment, len(offsets))
-        segment, *others = part.table.columns(("segment", "size", "mtime_ns", "records", "start"), some)
-        columns.append((numbers[segment], *others))
-    segments, sizes, mtimes_ns, records, first = map(_joined_columns, zip(*columns, strict=True))
+        columns.append(part.table.columns(_COLUMNS, some))
+        columns[-1][0] = numbers[columns[-1][0]]
+    segments, sizes, mtimes_ns, records, first = _joined_columns(columns)
     # Sources that were opened one by one have a small segment each: as one array they are read at once.
     together, held_by, before = join_small(tuple(offsets))
     return _FileColumns(
@@ -102,9 +105,9 @@ def _open_columns(parts: tuple[IndexedFiles, ...]) -> _FileColumns:
     )
 
 
-def _joined_columns(arrays: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _joined_columns(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return arrays concatenated to one that cannot be written."""
-    joined = np.concatenate([np.zeros(0, np.int64), *arrays])
+    joined = np.concatenate(arrays or [np.zeros(0, np.int64)], axis=-1)
     joined.flags.writeable = False
     return joined
 
@@ -509,7 +512,8 @@ class FileSet:
     def _map(self, file: int) -> MappedFile:
         columns = self._columns
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
-        path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
+        path = os.path.join(part.part.root, part.table.name(row))
+        size, mtime_ns = int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
         remote = is_remote(part.part.root)
         if remote or "://" in path or compression_of(path):

@@ -367,17 +367,20 @@ def open_offsets(folder: str, segment: OffsetSegment) -> Offsets:
     return offsets
 
 
-def is_whole(folder: str, segment: OffsetSegment) -> bool:
-    """Return True if a segment can be read and has its length; the bytes of a small one are compared too."""
-    path = os.path.join(folder, segment.file_name)
+def open_if_whole(folder: str, segment: OffsetSegment) -> Offsets | bool:
+    """Return the offsets of a small segment, whose bytes are compared; of others True if they can be read.
+
+    Returns:
+        False for a segment that cannot be read, or has not its length.
+    """
     try:
         # Of another user's index a part may be unreadable: as good as not there.
-        if segment.bytes > READ_BYTES:
-            return os.path.getsize(path) == segment.bytes and os.access(path, os.R_OK)
-        open_offsets(folder, segment)
+        if (size := segment.bytes) > READ_BYTES:
+            path = os.path.join(folder, segment.file_name)
+            return os.path.getsize(path) == size and os.access(path, os.R_OK)
+        return open_offsets(folder, segment)
     except OSError:
         return False
-    return True
 
 
 def drop_read_pages() -> None:

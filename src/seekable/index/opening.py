@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from seekable.index.file_table import FileTable
     from seekable.index.finder import Finder
     from seekable.index.indexed_files import IndexedFiles
+    from seekable.index.offsets import Offsets
     from seekable.parallel import cluster
     from seekable.parallel.progress import ProgressChoice, ProgressHook
     from seekable.storage.listing import FoundFiles
@@ -88,6 +89,8 @@ class _Index(Value, frozen=True, eq=False):
     notice: str
     table: FileTable | None
     status: _FileStatus
+    opened: list[Offsets | bool]
+    """What was opened to compare, so that it is not opened again."""
 
 
 @final
@@ -312,6 +315,7 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
 
 def _compared(files: _RootFiles, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
+    whole, opened = whole_segments(folder, table) if table else (None, [])
     doubt = doubt and "://" not in files.root  # An etag changes with each write, whatever the time is.
     found = _file_status(
         table,
@@ -319,10 +323,10 @@ def _compared(files: _RootFiles, format_name: str, folder: str, *, notice: str, 
         format_name=format_name,
         sizes=files.sizes,
         mtimes_ns=files.mtimes_ns,
-        whole=whole_segments(folder, table) if table else None,
+        whole=whole,
         doubt=doubt,
     )
-    return _Index(files, folder, notice, table, _enterable(files, folder, table, found))
+    return _Index(files, folder, notice, table, _enterable(files, folder, table, found), opened)
 
 
 def _file_status(

@@ -328,7 +328,7 @@ class Positioned:
         iterator = self._live()
         if iterator is not None:
             iterator.stop(why)
-        self._live = _nothing
+            self._live = _nothing
 
     def _restart_live(self) -> None:
         iterator = self._live()

@@ -79,8 +79,10 @@ class Producer:
         Raises:
             InvalidArgument: the pipeline cannot be sent to worker processes.
         """
-        if self._source is None or self._source.pipeline is not state.pipeline:
+        if self._source is not None and self._source.pipeline is not state.pipeline:
             self.close()
+            self._source = None
+        if self._source is None:
             self._source = self._source_of(state.pipeline)
         source, execution = self._source, self._execution
         starts = source.starts(state, cursor, execution.workers)

@@ -241,7 +241,7 @@ class DatasetState:
         self.journal = journal
         self.pipeline = plain if pipeline is None else pipeline
         self._settled = (position, self.pipeline)
-        if self.by_rows:
+        if self.pipeline is not plain:
             self._settled = (position, self._simplified(self.pipeline, position))
 
     @property

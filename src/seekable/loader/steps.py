@@ -290,8 +290,7 @@ class Steps:
         Raises:
             InvalidArgument: ``end="short"`` and a run's last batch has fewer records than there are ranks.
         """
-        stop = self.stop_of(cursor)
-        if stop is None or self.end != "short" or self.world_size == 1:
+        if self.end != "short" or self.world_size == 1 or (stop := self.stop_of(cursor)) is None:
             return
         for runs in self.runs(cursor):
             records = (self.total or 0) if runs.first else stop - cursor.position

@@ -61,7 +61,7 @@ class CompiledGraph:
             else:
                 assert issubclass(kind, Read)
                 self._readers[kind_numbers[kind]] = kind.reader(group)
-        self._roots = np.array([numbers[id(root)] for root in roots], dtype=np.int64)
+        self._roots = np.array([*map(numbers.__getitem__, map(id, roots))], dtype=np.int64)
         self._kind, self._local = np.array(kinds, dtype=np.int64), np.array(local, dtype=np.int64)
         self._children, self._first_child = np.array(children, dtype=np.int64), np.array(first_child)
 

@@ -94,7 +94,7 @@ class Shuffle(PermutationNode, OrderNode):
 
 class _ShuffleRouter(Router):
     def __init__(self, nodes: Sequence[Shuffle]) -> None:
-        self._sizes = int64s(node.size for node in nodes)
+        self._sizes = int64s([node.size for node in nodes])
         self._keys = np.array([node.order_key for node in nodes], dtype=np.uint64)
         self._changing = np.array([not node.fixed for node in nodes])
 

@@ -254,7 +254,7 @@ def _equal(donor: str, root: str, names: list[str], format_name: str) -> Iterato
     table = read_table(donor)
     if table is None:
         return
-    whole = dict(zip(table.segments, whole_segments(donor, table).tolist(), strict=True))
+    whole = dict(zip(table.segments, whole_segments(donor, table)[0].tolist(), strict=True))
     entries = table.entries()
     for row in table.rows(names, format_name=format_name).tolist():
         if (

@@ -129,7 +129,7 @@ def _index_differs(
     """
     if (rows < 0).any():
         return f"the index in {folder!r} does not know {files[int(np.argmax(rows < 0))]['name']!r}"
-    whole = whole_segments(folder, table)[table.column("segment", rows)]
+    whole = whole_segments(folder, table)[0][table.column("segment", rows)]
     for file, row, is_whole in zip(files, rows.tolist(), whole.tolist(), strict=True):
         entry = {
             "size": int(table.column("size")[row]),

@@ -193,7 +193,7 @@ def expanded_paths(path: str, *, hint: Callable[[str], str]) -> list[str]:
         DataNotFound: some of the paths do not exist.
         InvalidArgument: a brace is not closed, or was not opened.
     """
-    if not has_braces(path) or os.path.lexists(path):
+    if _BRACES.search(path) is None or os.path.lexists(path):
         return [os.path.abspath(path)]
     paths = [os.path.abspath(each) for each in expanded(path)]
     lost = [each for each in paths if not _MAGIC.search(each) and not os.path.lexists(each)]

@@ -89,7 +89,9 @@ def checked_allow(allow: object) -> tuple[str, ...]:
         >>> checked_allow(["/data/../shards", "s3://bucket/shards/"]), checked_allow(None)
         (('/shards', 's3://bucket/shards'), ())
     """
-    given = [allow] if isinstance(allow, str | os.PathLike) else [] if allow is None else allow
+    if allow is None:
+        return ()
+    given = [allow] if isinstance(allow, str | os.PathLike) else allow
     if not isinstance(given, list | tuple) or not all(isinstance(each, str | os.PathLike) for each in given):
         message = f"allow must be a folder, an address, or a list of those (got {allow!r:.200})"
         raise WrongType(message)

@@ -123,7 +123,7 @@ class Jsonl(Lines):
     def open(self, claim: Claim, opening: Opening) -> Any:
         """Return the node of a claim, after a look whether its files seem to be of different data."""
         node = opening.records(claim)
-        many = sum(len(run.names) for run in claim.found) > 1
+        many = sum([len(run.names) for run in claim.found]) > 1
         if many and not claim.together and (said := _different_fields(node)):
             LOG.warning("%s", said)
         return node

@@ -370,7 +370,8 @@ class Lines(Format):
             InvalidArgument: there is no such decoding, or an argument is for tables.
             WrongType: ``decode`` is neither a name nor a function.
         """
-        self.decoder(reading)
+        if reading.decode is not None or reading.columns is not None:  # the defaults are right
+            self.decoder(reading)
         decode = self.decoding if reading.decode is None else reading.decode
         if getattr(self, "partitions", None) and decode in ("text", "bytes") and self.only_column is None:
             message = (

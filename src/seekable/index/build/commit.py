@@ -168,7 +168,7 @@ def make_folder(folder: str, *, private: bool = False) -> None:
 def _known(folder: str, table: FileTable | None) -> dict[tuple[str, str], Entry]:
     if table is None:
         return {}
-    whole = dict(zip(table.segments, whole_segments(folder, table).tolist(), strict=True))
+    whole = dict(zip(table.segments, whole_segments(folder, table)[0].tolist(), strict=True))
     return {entry.key: entry for entry in table.entries() if whole[entry.segment]}
 
 
