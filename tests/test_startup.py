@@ -85,3 +85,67 @@ def test_no_code_of_other_jobs_is_loaded(loaded: list[str]) -> None:
 
 def test_the_first_state_of_a_run_needs_few_modules_more(output: list[str]) -> None:
     assert len(output[1].split()) <= MOST_OF_A_STATE, output[1]
+
+
+COUNT = """
+import collections, os, sys
+import seekable as sk
+
+HOME = os.path.dirname(sk.__file__)
+
+def counted(function):
+    files = collections.Counter()
+
+    def look(frame, event, _):
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(HOME):
+            files[path] += 1
+
+    sys.setprofile(look)
+    try:
+        result = function()
+    finally:
+        sys.setprofile(None)
+    print(files.total(), len(files))
+    return result
+
+def first_batch():
+    run = iter(sk.Loader(sk.open(sys.argv[1]).shuffle(seed=1), batch_size=32, prefetch=0))
+    return run, next(run)
+
+first_batch()  # loads what is loaded once
+run, _ = counted(first_batch)
+next(run)
+counted(lambda: next(run))
+ds = sk.open(sys.argv[1])
+counted(lambda: ds[5])
+counted(lambda: ds[6])
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "most_calls", "most_files"),
+    [
+        pytest.param(0, 430, 52, id="open to first batch"),
+        pytest.param(1, 60, 20, id="a later batch"),
+        pytest.param(2, 45, 25, id="the first record"),
+        pytest.param(3, 10, 10, id="a later record"),
+    ],
+)
+def test_the_way_of_a_batch_takes_few_calls(
+    counted: list[str], line: int, most_calls: int, most_files: int
+) -> None:
+    calls, files = map(int, counted[line].split())
+    assert 0 < calls <= most_calls
+    assert 0 < files <= most_files
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The calls of our functions, and the files that these are in, on each way."""
+    path: Path = tmp_path_factory.mktemp("way") / "a.jsonl"
+    path.write_text("".join(f"{json.dumps({'id': row, 'text': 'x'})}\n" for row in range(1000)))
+    os.utime(path, (WRITTEN, WRITTEN))
+    sk.open(path)
+    done = subprocess.run([sys.executable, "-c", COUNT, path], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()

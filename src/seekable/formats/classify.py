@@ -282,7 +282,7 @@ def check_names(form: Format, finder: Finder) -> None:
     """
     kind, name = type(form), form.name
     card = card_named(name)
-    if format_class(card) is not kind:
+    if card.home != f"{kind.__module__}:{kind.__qualname__}" and format_class(card) is not kind:
         message = (
             f"{kind.__module__}.{kind.__name__} has the name {name!r}, which is that of {card.home}: "
             f"files are indexed by this name, so give it a card with another one"

@@ -6,7 +6,6 @@ other packages have their cards at their classes, which entry points of the grou
 
 from __future__ import annotations
 
-import functools
 import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -195,12 +194,7 @@ def format_class(card: Card) -> type[Format]:
     """
     if card.home not in _HOMES and (given := plugins.class_of(card)):
         return given
-    return _class_at(card.home)
-
-
-@functools.cache
-def _class_at(home: str) -> type[Format]:
-    found: type[Format] = imported(home)
+    found: type[Format] = imported(card.home)
     return found
 
 

@@ -522,7 +522,7 @@ class FileSet:
         run = bisect_right(self._ends, file)
         number = file - (self._ends[run - 1] if run else 0)
         mapped = self._kept_open[run][1].open(number, make)
-        offsets, first = self.file_words(file)
+        offsets, first = columns.offsets[int(columns.segment[file])], int(columns.first[file])
         if len(self._open_files) >= 2 * most_maps():
             for number, known in list(self._open_files.items()):
                 if known[0]() is None:

@@ -25,7 +25,7 @@ from seekable.loader.iteration import REPLACED, BatchIterator
 from seekable.loader.producers import Producer, WorkerOptions
 from seekable.loader.run_progress import RunProgress
 from seekable.loader.states import DatasetState
-from seekable.loader.steerable import Steerable
+from seekable.loader.steerable import Steerable, checked_journal
 from seekable.nodes.bases import positions_of_row
 from seekable.nodes.node import node_of
 from seekable.storage.far import far
@@ -158,7 +158,9 @@ class Loader(Steerable):
             max_holes = checked_count("max_holes", max_holes, least=0)
         single = batch_size is None and global_batch_size is None
         progress = RunProgress(division, state, max_holes=max_holes)
-        super().__init__(progress, single=single, journal=journal)
+        super().__init__(progress, single=single)
+        if journal is not None:
+            state.journal = checked_journal(progress, journal)
         made = None if single else checked_function("collate", collate)
         source_of = functools.partial(source, steps=division, collate=made)
         on = None if device is None else devices.checked_device(device)

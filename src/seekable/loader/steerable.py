@@ -32,19 +32,11 @@ else:
     stream_steers = lazy("seekable.stream.steer")
     without = lazy("seekable.nodes.without")
 
-__all__ = ["Steerable", "entries_at", "made_by"]
+__all__ = ["Steerable", "checked_journal", "entries_at", "made_by"]
 
 
 class Steerable(Positioned):
     """The base of ``Loader`` that knows what was changed in its run."""
-
-    def __init__(
-        self, progress: RunProgress, *, single: bool, journal: Iterable[Entry | Mapping[str, Any]] | None
-    ) -> None:
-        """Begin with a journal, which is checked."""
-        super().__init__(progress, single=single)
-        if journal is not None:
-            progress.state.journal = _checked_journal(progress, journal)
 
     @property
     def journal(self) -> tuple[Any, ...]:
@@ -194,7 +186,7 @@ def _checked_step(progress: RunProgress, at: int | None) -> int:
     return at
 
 
-def _checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[str, Any]]) -> Journal:
+def checked_journal(progress: RunProgress, journal: Iterable[Entry | Mapping[str, Any]]) -> Journal:
     """Return the ``journal=`` of a loader.
 
     Raises:

@@ -6,6 +6,7 @@ positions of all children. Routers: ``EachRouter`` loops over nodes whose arithm
 
 from __future__ import annotations
 
+import operator
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -410,7 +411,7 @@ def calls_functions(node: Node) -> bool:
 
 def reads_objects(node: Node) -> bool:
     """Return True if a source of a dataset has files that are objects of stores."""
-    return any(files.has_objects for files in _files_of(node))
+    return any(map(operator.attrgetter("has_objects"), _files_of(node)))
 
 
 def records_of_sources(node: Node) -> int:
@@ -423,9 +424,9 @@ def caches_of(node: Node) -> set[CacheChoice | None]:
     return {choice for files in _files_of(node) if files.has_objects for choice in files.caches}
 
 
-def _files_of(node: Node) -> Iterator[FileSet]:
-    parts = (part for leaf in leaves_of(node) for part in leaf.parts)
-    return (files for part in parts if (files := getattr(part, "files", None)) is not None)
+def _files_of(node: Node) -> list[FileSet]:
+    found = [getattr(part, "files", None) for leaf in leaves_of(node) for part in leaf.parts]
+    return [files for files in found if files is not None]
 
 
 def with_leaves(node: Node, change: Callable[[LeafNode], Node], *, past_records: bool) -> Node | None:

@@ -36,8 +36,6 @@ _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?")
 
 _LITERAL, _LITERAL_OUTSIDE = re.compile(r"[^{},]+"), re.compile(r"[^{}]+")
 
-_MAGIC = re.compile(r"[*?\[]")
-
 _MOST_PATHS = 10_000_000
 """The most paths that braces may stand for: more is a slip of the hand."""
 
@@ -180,30 +178,6 @@ def expanded(path: str) -> list[str]:
     texts, at = _sequence(path, 0, path)
     assert at == len(path)
     return texts
-
-
-def expanded_paths(path: str, *, hint: Callable[[str], str]) -> list[str]:
-    """Return the absolute paths and globs that a path stands for: itself if it exists, or has no braces.
-
-    Args:
-        path: the path as the user wrote it; what its braces stand for may be relative or absolute.
-        hint: returns the advice for a path that does not exist.
-
-    Raises:
-        DataNotFound: some of the paths do not exist.
-        InvalidArgument: a brace is not closed, or was not opened.
-    """
-    if _BRACES.search(path) is None or os.path.lexists(path):
-        return [os.path.abspath(path)]
-    paths = [os.path.abspath(each) for each in expanded(path)]
-    lost = [each for each in paths if not _MAGIC.search(each) and not os.path.lexists(each)]
-    if lost:
-        message = (
-            f"of the {len(paths):,} paths that {path!r} stands for, {len(lost):,} do not exist; the first of "
-            f"these is {lost[0]!r}: {hint(lost[0])}"
-        )
-        raise DataNotFound(message)
-    return paths
 
 
 def _sequence(text: str, at: int, path: str, *, inside: bool = False) -> tuple[list[str], int]:

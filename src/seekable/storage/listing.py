@@ -23,7 +23,7 @@ from seekable._arguments import checked_path
 from seekable._lazy import lazy
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage.compression import COMPRESSED
-from seekable.storage.file_names import check_complete, expanded_paths, natural_sorted, without_indexes
+from seekable.storage.file_names import check_complete, expanded, has_braces, natural_sorted, without_indexes
 from seekable.storage.files import unreadable_error
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def find_files(
     roots: list[str] = []
     names: list[list[str]] = []
     for item in items:
-        for path in expanded_paths(_as_path(item), hint=_nearest):
+        for path in _expanded_paths(_as_path(item)):
             run = _find(path, rules)
             if roots[-1:] != [run.root]:
                 roots.append(run.root)
@@ -294,6 +294,29 @@ def _as_path(item: str | os.PathLike[str]) -> str:
     if item in ("", b""):
         raise DataNotFound("an empty string names no data; write '.' for the working folder")
     return checked_path(item)
+
+
+def _expanded_paths(path: str) -> list[str]:
+    """Return the absolute paths and globs that a path stands for: itself if it exists, or has no braces.
+
+    Args:
+        path: the path as the user wrote it; what its braces stand for may be relative or absolute.
+
+    Raises:
+        DataNotFound: some of the paths do not exist.
+        InvalidArgument: a brace is not closed, or was not opened.
+    """
+    if "{" not in path or not has_braces(path) or os.path.lexists(path):
+        return [os.path.abspath(path)]
+    paths = [os.path.abspath(each) for each in expanded(path)]
+    lost = [each for each in paths if not MAGIC.search(each) and not os.path.lexists(each)]
+    if lost:
+        message = (
+            f"of the {len(paths):,} paths that {path!r} stands for, {len(lost):,} do not exist; the first of "
+            f"these is {lost[0]!r}: {_nearest(lost[0])}"
+        )
+        raise DataNotFound(message)
+    return paths
 
 
 def _find(path: str, rules: Rules) -> FoundFiles:

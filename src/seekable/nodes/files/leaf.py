@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from msgspec import Struct
 
 from seekable._cached import cached
 from seekable._log import warn_caller
@@ -353,13 +354,12 @@ class SlicedLeaf(RunsLeaf):
         """The elements of all records end to end; None if something else lies between them in a file."""
 
 
-class _SingleReads:
+class _SingleReads(Struct):
     """Counts positions that are read one after another; a race between threads costs one fetch at most."""
 
-    __slots__ = ("expected", "length", "starts")
-
-    def __init__(self, starts: memoryview) -> None:
-        """Start before the first position of a source whose files start at these rows."""
-        self.starts = starts
-        self.expected = 0
-        self.length = 0
+    starts: memoryview
+    """The first rows of the files of the source."""
+    expected: int = 0
+    """The position after the last one."""
+    length: int = 0
+    """How many positions were read so."""
