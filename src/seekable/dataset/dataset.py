@@ -25,7 +25,6 @@ from seekable.nodes.bases import leaves_of, positions_of_row, reads_objects
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import reads_ahead
-from seekable.nodes.slice import cut
 from seekable.storage.far import far
 from seekable.writing.write_methods import WriteMethods
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from seekable.nodes import key as keys
     from seekable.nodes import key_lookup as lookup
     from seekable.nodes import sequence_source, without_last
+    from seekable.nodes import slice as slice_node
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.graph import Plan
     from seekable.nodes.key_lookup import KeySequence
@@ -83,6 +83,7 @@ else:
     keys = lazy("seekable.nodes.key")
     lookup = lazy("seekable.nodes.key_lookup")
     sequence_source = lazy("seekable.nodes.sequence_source")
+    slice_node = lazy("seekable.nodes.slice")
     stream_source = lazy("seekable.stream.from_dataset")
     stream_face = lazy("seekable.stream.stream")
     without_last = lazy("seekable.nodes.without_last")
@@ -228,7 +229,7 @@ class Dataset(RowMethods, ColumnTools, WriteMethods):
         if type(rows) is int and (size := node.size) is not None and 0 <= rows < size:
             return self._record(rows) if self._fetches is not False else node.record(rows)
         if isinstance(rows, slice):
-            return self._over(cut(node, rows))
+            return self._over(slice_node.cut(node, rows))
         if isinstance(rows, list | tuple | np.ndarray):
             return note_read(rows, self._batch_at(checked_places(rows, node.size)))
         return note_read(rows, self._record(checked_place(rows, node.size)))

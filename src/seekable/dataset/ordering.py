@@ -18,18 +18,9 @@ from seekable._lazy import lazy
 from seekable._other_words import FILTER, MAP, SHUFFLE
 from seekable.dataset.face import Face
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.batch import Batch
-from seekable.nodes.concat import Concat
-from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
-from seekable.nodes.interleave import Interleave
-from seekable.nodes.map import Map, MapBatches
 from seekable.nodes.node import node_of
-from seekable.nodes.repeat import Repeat
-from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
-from seekable.nodes.slice import sliced, spaced
-from seekable.nodes.windowed import WindowedShuffle
 
 if TYPE_CHECKING:
     import os
@@ -38,11 +29,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.nodes import batch as batch_node
+    from seekable.nodes import concat as concat_node
+    from seekable.nodes import epoch as epoch_node
     from seekable.nodes import evaluated, rows_to_exclude, without_last
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
+    from seekable.nodes import interleave as interleave_node
+    from seekable.nodes import map as map_node
+    from seekable.nodes import repeat as repeat_node
+    from seekable.nodes import select as select_node
+    from seekable.nodes import slice as slice_node
     from seekable.nodes import sort as sort_node
     from seekable.nodes import split as split_node
+    from seekable.nodes import windowed as windowed_node
     from seekable.nodes import without as without_node
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import rename
@@ -51,6 +51,15 @@ else:
     column_names = lazy("seekable.nodes.columns.names")
     rename = lazy("seekable.nodes.columns.rename")
     evaluated = lazy("seekable.nodes.evaluated")
+    batch_node = lazy("seekable.nodes.batch")
+    concat_node = lazy("seekable.nodes.concat")
+    epoch_node = lazy("seekable.nodes.epoch")
+    interleave_node = lazy("seekable.nodes.interleave")
+    map_node = lazy("seekable.nodes.map")
+    repeat_node = lazy("seekable.nodes.repeat")
+    select_node = lazy("seekable.nodes.select")
+    slice_node = lazy("seekable.nodes.slice")
+    windowed_node = lazy("seekable.nodes.windowed")
     filter_node = lazy("seekable.nodes.filter")
     flatten_node = lazy("seekable.nodes.flatten")
     sort_node = lazy("seekable.nodes.sort")
@@ -120,7 +129,7 @@ class RowMethods(Face):
         window = checked_count("window", window, least=1)
         lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1, below=AT_ONCE)
         block_rows = None if block_rows is None else checked_count("block_rows", block_rows, least=1)
-        return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed, block_rows))
+        return self._over(windowed_node.WindowedShuffle(self._node, seed, window, lanes, fixed, block_rows))
 
     def without(
         self, what: rows_to_exclude.Excludes, *, fill: Literal["replace", "hole"] = "replace"
@@ -178,7 +187,7 @@ class RowMethods(Face):
         if not isinstance(other, Face):
             message = f"a Dataset + takes another Dataset (got a {type(other).__name__}): "
             raise WrongType(message + "wrap a list in sk.from_sequence; a stream takes dataset.stream()")
-        return self._over(Concat((self._node, node_of(other))))
+        return self._over(concat_node.Concat((self._node, node_of(other))))
 
     def interleave(self, *, lanes: int) -> Self:
         """Return the natural order cut into equal runs, one for each lane, that are dealt out in turn.
@@ -191,7 +200,9 @@ class RowMethods(Face):
             >>> list(sk.from_sequence("aaabbb").interleave(lanes=2))
             ['a', 'b', 'a', 'b', 'a', 'b']
         """
-        return self._over(Interleave(self._node, checked_count("lanes", lanes, least=1, below=AT_ONCE)))
+        return self._over(
+            interleave_node.Interleave(self._node, checked_count("lanes", lanes, least=1, below=AT_ONCE))
+        )
 
     @explains_keywords(MAP)
     def map(
@@ -232,7 +243,7 @@ class RowMethods(Face):
                 raise InvalidArgument(message)
             column = column_names.checked_name("map(column=)", column)
             return self._over(rename.Computed(self._node, column, fn, None, version))
-        return self._over(Map(self._node, fn, None if seed is None else checked_seed(seed), version))
+        return self._over(map_node.Map(self._node, fn, None if seed is None else checked_seed(seed), version))
 
     def map_batches(
         self,
@@ -259,7 +270,7 @@ class RowMethods(Face):
         if column is not None:
             column = column_names.checked_name("map_batches(column=)", column)
             return self._over(rename.Computed(self._node, column, fn, size, version))
-        return self._over(MapBatches(self._node, fn, size, version))
+        return self._over(map_node.MapBatches(self._node, fn, size, version))
 
     def take(self, n: int) -> Self:
         """Return the first ``n`` rows of each epoch; for an endless dataset, epochs of ``n`` records.
@@ -271,7 +282,7 @@ class RowMethods(Face):
         """
         n = checked_count("n", n, least=0)
         size = self._node.size
-        return self._over(sliced(self._node, range(n if size is None else min(n, size))))
+        return self._over(slice_node.sliced(self._node, range(n if size is None else min(n, size))))
 
     def skip(self, n: int) -> Self:
         """Return all but the first ``n`` rows of each epoch; of an endless dataset, all but the first ``n``.
@@ -281,7 +292,7 @@ class RowMethods(Face):
             >>> list(sk.from_sequence("abc").skip(2))
             ['c']
         """
-        return self._over(spaced(self._node, checked_count("n", n, least=0), 1))
+        return self._over(slice_node.spaced(self._node, checked_count("n", n, least=0), 1))
 
     def shard(self, i: int, *, of: int) -> Self:
         """Return shard ``i`` of ``of`` shards: rows ``i``, ``i + of``, ``i + 2 * of`` ... of each epoch.
@@ -300,7 +311,7 @@ class RowMethods(Face):
         if i >= of:
             message = f"i must be below of={of} (got {i})"
             raise InvalidArgument(message)
-        return self._over(spaced(self._node, i, of))
+        return self._over(slice_node.spaced(self._node, i, of))
 
     def repeat(self, n: int) -> Self:
         """Return ``n`` epochs, one after another, as one.
@@ -310,7 +321,7 @@ class RowMethods(Face):
             >>> list(sk.from_sequence("ab").repeat(2))
             ['a', 'b', 'a', 'b']
         """
-        return self._over(Repeat(self._node, checked_count("n", n, least=1)))
+        return self._over(repeat_node.Repeat(self._node, checked_count("n", n, least=1)))
 
     def batch(self, k: int) -> Self:
         """Return lists of ``k`` consecutive records; the last one of an epoch may be short.
@@ -320,7 +331,7 @@ class RowMethods(Face):
             >>> list(sk.from_sequence("abc").batch(2))
             [['a', 'b'], ['c']]
         """
-        return self._over(Batch(self._node, checked_count("k", k, least=1)))
+        return self._over(batch_node.Batch(self._node, checked_count("k", k, least=1)))
 
     def epoch(self, e: int) -> Self:
         """Return the view of one epoch: every epoch of the view is epoch ``e``.
@@ -331,7 +342,7 @@ class RowMethods(Face):
             >>> list(ds.epoch(0)) == list(ds), list(ds.epoch(1)) == list(ds)
             (True, False)
         """
-        return self._over(Epoch(self._node, checked_epoch(e, self._node.size)))
+        return self._over(epoch_node.Epoch(self._node, checked_epoch(e, self._node.size)))
 
     @explains_keywords(FILTER)
     def filter(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -510,7 +521,7 @@ class RowMethods(Face):
             >>> list(sk.from_sequence("abc").select([2, 0, 2]))
             ['c', 'a', 'c']
         """
-        return self._over(Select(self._node, row_array(rows)))
+        return self._over(select_node.Select(self._node, row_array(rows)))
 
     def sample(self, n: int | None = None, *, fraction: float | None = None, seed: int) -> Self:
         """Return some distinct rows, drawn once, in the order that they have here.
@@ -541,7 +552,7 @@ class RowMethods(Face):
         else:
             count = checked_count("n", n, least=0)
         below, left_out = without_last.set_aside(self._node, "sample()")
-        return self._over(left_out(Sample(below, count, checked_seed(seed))))
+        return self._over(left_out(select_node.Sample(below, count, checked_seed(seed))))
 
     def split(
         self,

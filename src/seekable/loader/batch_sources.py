@@ -8,7 +8,6 @@ depend on the number of workers, and the job of a worker that died goes on in an
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from msgspec import field, structs
@@ -192,7 +191,7 @@ class LanesJob(Value, frozen=True):
         cursor = start.cursor
         stop = cursor.position + self.steps.size_at(cursor.step)
         return structs.replace(
-            start, cursor=replace(cursor, step=cursor.step + 1, position=stop), lanes=lanes
+            start, cursor=structs.replace(cursor, step=cursor.step + 1, position=stop), lanes=lanes
         )
 
     def paths(self, start: JobStart) -> set[str]:

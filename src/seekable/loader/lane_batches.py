@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -318,7 +318,7 @@ def _collated(
             items[0] if collate is None else collate(items),
             records=len(items),
             holes=holes + len(each.items) - len(items),
-            after=replace(cursor, step=step, position=each.stop),
+            after=structs.replace(cursor, step=step, position=each.stop),
             deltas=tuple(deltas),
         )
         deltas, holes = [], 0

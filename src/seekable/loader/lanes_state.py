@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from msgspec import structs
@@ -119,7 +118,7 @@ class LanesState:
     def next_run(self, steps: Steps, cursor: StepCursor) -> tuple[StepCursor, LanesState]:
         """Return the next run, whose lanes begin anew; those of a stream without end go on."""
         if self.plain.endless:
-            return replace(cursor, began=cursor.step), self
+            return structs.replace(cursor, began=cursor.step), self
         begun = LanesState(self.plain, self._own, journal=self.journal)
         return StepCursor(cursor.step, cursor.epoch + 1, 0, cursor.step), begun
 

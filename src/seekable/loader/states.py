@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 from msgspec import structs
@@ -337,7 +336,7 @@ class DatasetState:
         stop, size = steps.stop_of(cursor), steps.size
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
-            cursor = replace(cursor, epoch=cursor.position // size)
+            cursor = structs.replace(cursor, epoch=cursor.position // size)
         found = DatasetState(
             self.plain, dataset, cursor.position, joined(self.journal, state.journal, state.step)
         )

@@ -8,11 +8,12 @@ has there. Steps count over all runs. Position ``p`` belongs to rank ``p % world
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import structs
 
+from seekable._typing import Value
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ __all__ = ["End", "Runs", "StepCursor", "Steps"]
 End = Literal["short", "drop", "pad"]
 
 
-@dataclass(frozen=True, slots=True)
-class StepCursor:
+class StepCursor(Value, frozen=True):
     """The place of a batch: the batches before it were delivered or skipped."""
 
     step: int = 0
@@ -43,8 +43,7 @@ class StepCursor:
     """The step at which the run began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Value, frozen=True):
     """Some runs that follow one another and have equally many batches, cut at the same places."""
 
     first: int
@@ -57,8 +56,7 @@ class Runs:
     """The number of batches in each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Value, frozen=True):
     """The division of a dataset's positions, or a stream's slots, into runs and batches.
 
     Example:
@@ -78,16 +76,17 @@ class Steps:
     """The most batches in a run; None without a bound."""
     rank: int
     world_size: int
-    total: int | None = field(init=False, repr=False, compare=False)
-    """The number of records in a run; None without end."""
-    _count: int | None = field(init=False, repr=False, compare=False)
+    total: int | None = None
+    """The number of records in a run; None without end. It is computed, as the next one is."""
+    _count: int | None = None
     """The number of batches in a run from step 0 on; None without end."""
 
     def __post_init__(self) -> None:
         # A loader asks for both again and again: they are computed once.
         total = None if self.size is None or self.epochs is None else self.size * self.epochs
-        object.__setattr__(self, "total", total)
-        object.__setattr__(self, "_count", self.limit if total is None else self._cut(0, total, self.limit))
+        structs.force_setattr(self, "total", total)
+        count = self.limit if total is None else self._cut(0, total, self.limit)
+        structs.force_setattr(self, "_count", count)
 
     @property
     def notes_began(self) -> bool:

@@ -8,13 +8,14 @@ A node is a frozen dataclass. It may be shared, pickled, and used from any threa
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable._typing import Value
 from seekable.errors import InvalidArgument
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import (
@@ -348,8 +349,7 @@ def node_of(dataset: HoldsNode) -> Node:
     return dataset._node  # noqa: SLF001 - the one door to it
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFiles:
+class NamedFiles(Value, frozen=True):
     """The files of a source, in the order of its rows: those of the first file come first."""
 
     names: Sequence[str]

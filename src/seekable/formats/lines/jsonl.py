@@ -16,6 +16,7 @@ from seekable._arguments import (
 )
 from seekable._lazy import lazy
 from seekable._log import LOG
+from seekable._typing import Value
 from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
@@ -129,8 +130,7 @@ class Jsonl(Lines):
         return node
 
 
-@dataclass(frozen=True, slots=True)
-class JsonlScanner:
+class JsonlScanner(Value, frozen=True):
     """Finds the records of a file of JSON lines."""
 
     name: str = "jsonl"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import IndexStale
 from seekable.formats.table import card_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.files.columns_plan import ColumnsPlan, RowsTogether
 from seekable.nodes.files.decoders import ColumnsDecoder
 from seekable.nodes.files.leaf import RunsLeaf
 from seekable.nodes.graph import FileRanges, Origins, Plan, Reader, held, of_files
@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from seekable.formats.contract import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.finder import Finder
+    from seekable.nodes.files import columns_plan
     from seekable.nodes.files.decoders import Decoder
     from seekable.nodes.files.leaf import OwnKeys
     from seekable.nodes.key import Keys
     from seekable.nodes.node import BatchForm
+else:
+    columns_plan = lazy("seekable.nodes.files.columns_plan")
 
 __all__ = ["FileSource"]
 
@@ -220,7 +223,7 @@ class _FilesReader(Reader):
         plan = self._plan(which, positions)
         if number not in self.columns:
             return plan
-        return ColumnsPlan(plan, *self.columns[number], RowsTogether(plan))
+        return columns_plan.ColumnsPlan(plan, *self.columns[number], columns_plan.RowsTogether(plan))
 
 
 @dataclass(frozen=True, slots=True)
