@@ -1,7 +1,7 @@
 """Start-up: a process that opens an indexed JSONL file and takes a batch, beside the imports it needs.
 
-Modules have bytecode, as an installation gives them: in a folder of its own, because this process may be told to
-write none, and because bytecode beside the sources may be of older ones.
+Modules have bytecode, as an installation gives them: in a folder of its own, because this process may be told
+to write none, and because bytecode beside the sources may be of older ones.
 """
 
 from __future__ import annotations

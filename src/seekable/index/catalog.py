@@ -10,7 +10,6 @@ offsets are gone: it is built again, not trusted.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import weakref
@@ -19,18 +18,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.index.digest import digest_text
 from seekable.index.file_table import FileTable, is_table_name, table_name
 from seekable.index.offsets import open_if_whole
 from seekable.storage.files import regular_only
 
 if TYPE_CHECKING:
+    import json
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from seekable.index.file_table import Entry
     from seekable.index.offsets import Offsets
+else:
+    json = lazy("json")
 
 CATALOG = "catalog.json"
 _SCHEMA_VERSION = 3

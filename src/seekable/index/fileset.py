@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import operator
 import os
 import weakref
 from bisect import bisect_right
@@ -223,9 +224,9 @@ class FileSet:
     ) -> None:
         """Make a set of parts, whose runs of files have open files each; callers use `open_files`."""
         self._parts = parts
-        self._count = sum(map(len, [part.rows for part in parts]))
+        self._count = sum(map(len, map(operator.attrgetter("rows"), parts)))
         self._kept_open = kept_open or ((self._count, OpenFiles(MOST_OPEN_FILES)),)
-        self._ends = list(itertools.accumulate([length for length, _ in self._kept_open]))
+        self._ends = [*itertools.accumulate(map(operator.itemgetter(0), self._kept_open))]
         self._open_files: dict[int, _OpenFile] = {}
 
     def __len__(self) -> int:
@@ -283,9 +284,10 @@ class FileSet:
     @cached
     def has_objects(self) -> bool:
         """True if a file is an object of a store, or of the Hub without a copy on this machine."""
-        return any("://" in part.root for part in self._parts) or (
-            self.has_placeholders and far().placeholders.are_elsewhere(map(self.path, range(len(self))))
-        )
+        roots = "\n".join({part.root for part in self._parts})  # most have nothing of both, seen in one look
+        if "://" in roots or not may_hold_placeholders(roots):
+            return "://" in roots
+        return self.has_placeholders and far().placeholders.are_elsewhere(map(self.path, range(len(self))))
 
     @property
     def has_placeholders(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, final
@@ -430,7 +431,7 @@ def _paths(index: _Index) -> list[str]:
 
 def _file_set(found: Sequence[FoundFiles], indexes: Sequence[_Index], kept_open: OpenFiles) -> FileSet:
     by_root = {index.files.root: index for index in indexes}
-    count = sum(map(len, [run.names for run in found]))
+    count = sum(map(len, map(operator.attrgetter("names"), found)))
     files = FileSet(tuple([_part(run, by_root[run.root]) for run in found]), ((count, kept_open),))
     files.load()
     return files

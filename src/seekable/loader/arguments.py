@@ -85,7 +85,8 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     checked_choice("end", end, _ENDS)
     rank, world_size = checked_rank(rank, world_size)
     if isinstance(pipeline, Dataset):
-        size, run = node_of(pipeline).size, checked_epochs(pipeline, epochs)
+        size = node_of(pipeline).size
+        run = checked_epochs(size, epochs)
     else:
         _check_stream(pipeline, epochs, world_size)
         size = run = None
@@ -120,13 +121,13 @@ def _check_stream(stream: streams.Stream, epochs: int | None, world_size: int) -
         )
 
 
-def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
-    """Return the epochs of a run: 1 unless given, None for an endless dataset.
+def checked_epochs(size: int | None, epochs: int | None) -> int | None:
+    """Return the epochs of a run: 1 unless given, None for an endless dataset, whose size is None.
 
     Raises:
         EndlessDataset: ``epochs`` was given for an endless dataset.
     """
-    if node_of(dataset).size is None:
+    if size is None:
         if epochs is not None:
             message = f"an endless dataset has no epochs (got epochs={epochs!r}): bound a run with steps="
             raise EndlessDataset(message)

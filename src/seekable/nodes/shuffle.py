@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s, integer_of
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, integer_of
 from seekable.nodes.graph import Router, known_size
 from seekable.nodes.node import Node, OrderNode
 from seekable.order.arrays import divided, united
@@ -94,7 +94,7 @@ class Shuffle(PermutationNode, OrderNode):
 
 class _ShuffleRouter(Router):
     def __init__(self, nodes: Sequence[Shuffle]) -> None:
-        self._sizes = int64s([node.size for node in nodes])
+        self._sizes = np.array([node.size for node in nodes], dtype=np.int64)
         self._keys = np.array([node.order_key for node in nodes], dtype=np.uint64)
         self._changing = np.array([not node.fixed for node in nodes])
 

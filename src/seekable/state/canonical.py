@@ -6,11 +6,17 @@ of Python writes them as escapes, so that the document is ASCII, and reads them 
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import xxhash
+
+from seekable._lazy import lazy
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = lazy("json")
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from seekable.storage.files import shell_path
 from seekable.storage.first_bytes import check_is_text
 
 if TYPE_CHECKING:
+    import json
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from seekable.index.finder import ByteSource, OtherIndex
     from seekable.nodes.node import Node
 else:
+    json = lazy("json")
     forager = lazy("seekable.formats.lines.forager")
     pipeline = lazy("seekable.dataset.pipeline")
 

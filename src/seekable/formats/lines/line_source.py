@@ -6,7 +6,6 @@ and its file's header tells how it is read.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, AnyStr, final
@@ -23,12 +22,14 @@ from seekable.nodes.files.byte_source import FileSource
 from seekable.nodes.files.decoders import Decode, Decoder
 
 if TYPE_CHECKING:
+    import json
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable.formats.lines import csv, line_columns
     from seekable.index.fileset import FileSet
     from seekable.nodes.saving import Loading, Saving
 else:
+    json = lazy("json")
     csv = lazy("seekable.formats.lines.csv")
     line_columns = lazy("seekable.formats.lines.line_columns")
 
@@ -383,7 +384,7 @@ class Lines(Format):
     def leaf(self, files: FileSet, reading: Reading) -> FileSource:
         """Return the source of the lines of indexed files."""
         source = source_of(files, self.decoder(reading), self.name, reading)
-        if not self.in_columns(reading.decode):
+        if reading.decode is None or not self.in_columns(reading.decode):
             return source
         made = line_columns.columns_of(source, reading.decode, reading.columns)
         return replace(source, decoder=made)
@@ -427,7 +428,7 @@ class Lines(Format):
             WrongType: ``decode`` is neither a name nor a function.
         """
         decode, name = reading.decode, self.name
-        if self.in_columns(decode) and self.only_field is None:
+        if decode is not None and self.in_columns(decode) and self.only_field is None:
             if reading.columns is not None:
                 checked_columns(reading.columns)
             return decoder_named(self.decoding, name)  # what columns are made of

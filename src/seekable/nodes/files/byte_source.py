@@ -185,7 +185,7 @@ class _FilesReader(Reader):
             has_heads = has_heads or is_headed
             lengths.append(node.size)
         first = self.decoders[0].many if self.decoders else None
-        self.many = first if all(node.decoder.many == first for node in nodes) else None
+        self.many = first if [node.decoder.many for node in nodes].count(first) == len(nodes) else None
         """The function that decodes many records of any of the files."""
         self.activity = DiskActivity()
         self.from_stores = self.files.has_objects
