@@ -15,7 +15,6 @@ from seekable._arguments import (
 )
 from seekable._lazy import lazy
 from seekable._log import LOG
-from seekable._typing import Value
 from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.contract import check_partitions
 from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK, scan_lines
@@ -131,7 +130,8 @@ class Jsonl(Lines):
         return node
 
 
-class JsonlScanner(Value, frozen=True):
+@dataclass(frozen=True, slots=True)
+class JsonlScanner:
     """Finds the records of a file of JSON lines."""
 
     name: str = "jsonl"
