@@ -32,7 +32,7 @@ from seekable.errors import (
 )
 from seekable.formats.classify import format_of_spec
 from seekable.formats.contract import Claim
-from seekable.formats.finding import find_files
+from seekable.formats.look import find_files
 from seekable.formats.refusals import refuse_unopened
 from seekable.formats.tar.sample_source import SampleSource
 from seekable.index.digest import key_hash
