@@ -350,3 +350,9 @@ def test_the_command_of_a_record_of_a_function_calls_it() -> None:
     opened = opened_of({"made": sk.from_sequence(["a", "b"])}, paths={"made": "runs:make"})
     page = TestClient(app.make_app(opened), base_url="http://127.0.0.1").get("/d/made/row/1").text
     assert re.findall('data-copy="(.*?)"', page) == ["from runs import make; make()[1]"]
+
+
+def test_style_and_scripts_are_small() -> None:
+    sizes = {name: len(text) for name, text, _ in app.STATIC}
+    assert sizes["view.css"] <= 12_000
+    assert sizes["view.js"] + sizes["plot.js"] <= 12_000
