@@ -15,7 +15,7 @@ import pytest
 
 import seekable as sk
 from seekable.formats.tables.tables import TableSource
-from seekable.nodes.columns.unify import UnifyColumns
+from seekable.nodes.columns.cast import UnifyColumns
 from seekable.nodes.conditions import checked_where
 from seekable.resume.from_description import rebuild
 

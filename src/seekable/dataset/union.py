@@ -15,11 +15,11 @@ import numpy as np
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, MissingColumn, WrongType
 from seekable.nodes.columns.arrow_types import UnsupportedType, type_of
+from seekable.nodes.columns.cast import UnifyColumns
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.columns.rename import MapColumns
 from seekable.nodes.columns.unified_type import NoCommonType, unified_type
-from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.display import describe_place
 from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.graph import HOLE, each_once, file_matches, with_children

@@ -23,9 +23,9 @@ from seekable.nodes.node import node_of
 from seekable.packing.document_lengths import has_documents, row_lengths
 from seekable.packing.nodes.blend import MegatronBlend
 from seekable.packing.nodes.packed_node import PackNode
-from seekable.packing.nodes.sample_cut import SampleCut
 from seekable.packing.nodes.sample_form import checked_form
 from seekable.packing.order.megatron_order import normalized, split_bounds, wanted_samples
+from seekable.packing.packing_options import SampleCut
 
 if TYPE_CHECKING:
     from os import PathLike

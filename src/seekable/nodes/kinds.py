@@ -11,11 +11,10 @@ from seekable._lazy import imported
 from seekable.errors import CorruptState
 from seekable.formats.table import NODE_HOMES, node_home
 from seekable.nodes.batch import Batch
-from seekable.nodes.columns.cast import Cast
+from seekable.nodes.columns.cast import Cast, UnifyColumns
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
 from seekable.nodes.columns.partitions import Partitions
 from seekable.nodes.columns.rename import Alias, Computed, MapColumns, Rename
-from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.files.byte_source import FileSource

@@ -22,9 +22,8 @@ from seekable.packing.document_lengths import (
     row_lengths,
 )
 from seekable.packing.nodes.packed_node import PackNode, WindowsNode
-from seekable.packing.nodes.sample_cut import checked_cut, windows_cut
 from seekable.packing.nodes.sample_form import checked_form
-from seekable.packing.packing_options import checked_packing
+from seekable.packing.packing_options import checked_cut, checked_packing, windows_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.formats.shar.discovery import fields_of_folder, named_fields, split_file_name
+from seekable.formats.shar.shar_layout import fields_of_folder, named_fields, split_file_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,13 +13,13 @@ import numpy as np
 from seekable.errors import UnsupportedFormat
 from seekable.formats.file_format import FileFormat, UnwritableRecord
 from seekable.formats.table import card_named
-from seekable.writing.compressed_files import (
+from seekable.writing.encoded_pieces import (
     checked_compression,
     one_file_compression,
+    open_pieces,
     read_pieces,
     write_pieces,
 )
-from seekable.writing.encoded_pieces import open_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -17,8 +17,8 @@ import numpy as np
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.lines.jsonl import JsonlScanner
-from seekable.formats.shar.discovery import fields_of_folder
 from seekable.formats.shar.lhotse_index import NUMBERS, index_path
+from seekable.formats.shar.shar_layout import fields_of_folder
 from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.formats.tar.samples import SampleRule, group_samples
 from seekable.formats.tar.tar_writer import RECORD_BYTES

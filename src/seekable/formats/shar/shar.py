@@ -16,8 +16,17 @@ from seekable.formats.classify import check_value
 from seekable.formats.contract import Claim, Format
 from seekable.formats.lines.jsonl import Jsonl
 from seekable.formats.look import OtherTool
-from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
-from seekable.formats.shar.shar_layout import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS, held_by_cut
+from seekable.formats.shar.shar_layout import (
+    CUTS,
+    MANIFEST,
+    NO_DATA,
+    NO_MANIFEST,
+    OWN_KEYS,
+    fields_of_folder,
+    held_by_cut,
+    is_shar,
+    named_fields,
+)
 from seekable.formats.shar.shar_source import SharSource
 from seekable.formats.table import plugged_card
 from seekable.formats.tar.field_decoders import checked_decode, field_decoder
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
     from seekable.formats.lines.jsonl import JsonlScanner
     from seekable.formats.look import Folder, Look
     from seekable.formats.shar import idxpack
-    from seekable.formats.shar.discovery import FieldFiles, SharFiles
+    from seekable.formats.shar.shar_layout import FieldFiles, SharFiles
     from seekable.index.fileset import FileSet
     from seekable.index.verification import Verification
     from seekable.nodes.files.byte_source import FileSource

@@ -13,9 +13,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable.errors import CorruptRecord, IndexStale, MissingDependency, WrongType
-from seekable.formats.shar.discovery import CUTS
 from seekable.formats.shar.shar_layout import (
     CUSTOM,
+    CUTS,
     DATA,
     MANIFEST,
     NO_DATA,

@@ -39,13 +39,14 @@ from seekable.formats.tar.walk import Walk
 from seekable.index.build.content import ForwardStream
 from seekable.index.opening import open_files
 from seekable.nodes.key import SAMPLE_KEY
-from seekable.writing.compressed_files import (
+from seekable.writing.encoded_pieces import (
+    EncodedFormat,
+    EncodedRecords,
     checked_compression,
     one_file_compression,
     read_pieces,
     write_pieces,
 )
-from seekable.writing.encoded_pieces import EncodedFormat, EncodedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -31,10 +31,10 @@ from seekable.packing.document_lengths import (
 )
 from seekable.packing.nodes.packed_plan import PackedReader, copy_records, spans_of_records
 from seekable.packing.nodes.sample_arrays import SampleMaker, fitting, records_of
-from seekable.packing.nodes.sample_cut import SampleCut, usual_order
 from seekable.packing.nodes.sample_form import LOSS_MASK, TOKENS, SampleForm
 from seekable.packing.order.axis import FixedWindows
 from seekable.packing.order.sample_pieces import LEFT_OUT, Pieces
+from seekable.packing.packing_options import SampleCut, usual_order
 from seekable.state.excluded_rows import described_rows, rows_as_text, rows_of_text
 
 if TYPE_CHECKING:
