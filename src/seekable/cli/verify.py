@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.shared_options import (
-    DataOptions,
-    ExecutorOption,
-    JobsOption,
-    PathArgument,
-    Shown,
-    examples,
-)
+from seekable.cli.shared_options import DataOptions, ExecutorOption, JobsOption, PathArgument, Shown, examples
 
 if TYPE_CHECKING:
     from seekable.index.verification import Verification

@@ -15,12 +15,7 @@ from seekable._spans import is_spans
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.graph import known_size, must_be_steady
-from seekable.packing.document_lengths import (
-    MOST_IN_MEMORY,
-    has_documents,
-    packing_columns,
-    row_lengths,
-)
+from seekable.packing.document_lengths import MOST_IN_MEMORY, has_documents, packing_columns, row_lengths
 from seekable.packing.nodes.packed_node import PackNode, WindowsNode
 from seekable.packing.nodes.sample_form import checked_form
 from seekable.packing.packing_options import checked_cut, checked_packing, windows_cut

@@ -8,12 +8,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from seekable._arguments import (
-    checked_choice,
-    checked_count,
-    checked_seed,
-    explains_fields,
-)
+from seekable._arguments import checked_choice, checked_count, checked_seed, explains_fields
 from seekable.errors import InvalidArgument, WrongType
 from seekable.packing.order.fill_in_middle import Fim
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
-from seekable._arguments import (
-    checked_columns,
-    checked_flag,
-    checked_word,
-    explains_fields,
-)
+from seekable._arguments import checked_columns, checked_flag, checked_word, explains_fields
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional

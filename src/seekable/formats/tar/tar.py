@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from seekable._arguments import (
-    checked_flag,
-    checked_word,
-    explains_fields,
-)
+from seekable._arguments import checked_flag, checked_word, explains_fields
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, SeekableError, TarWarning, WrongType
 from seekable.formats.classify import format_of_spec

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from seekable._arguments import (
-    checked_count,
-    explains_fields,
-)
+from seekable._arguments import checked_count, explains_fields
 from seekable.errors import InvalidArgument
 from seekable.formats.contract import Format, check_partitions
 from seekable.formats.table import card_named

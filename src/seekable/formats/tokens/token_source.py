@@ -37,10 +37,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import Bad
     from seekable.nodes.node import Node
 
-__all__ = [
-    "TokenSource",
-    "check_arrays",
-]
+__all__ = ["TokenSource", "check_arrays"]
 
 
 @final

@@ -40,14 +40,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.tokenizing.parts import AuxGenerator
     from seekable.nodes.node import Node
 
-__all__ = [
-    "ChatDocuments",
-    "checked_store",
-    "tokenizing",
-    "tokens",
-    "tokens_of",
-    "with_samples",
-]
+__all__ = ["ChatDocuments", "checked_store", "tokenizing", "tokens", "tokens_of", "with_samples"]
 
 
 _TEXTS = "text"

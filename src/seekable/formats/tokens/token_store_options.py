@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._arguments import (
-    checked_choice,
-    checked_count,
-    checked_flag,
-    checked_function,
-    explains_fields,
-)
+from seekable._arguments import checked_choice, checked_count, checked_flag, checked_function, explains_fields
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.families.indexed_dataset import INDEX_DTYPES
 from seekable.formats.tokens.tokenizing.engine import ENGINES, checked_token_dtype

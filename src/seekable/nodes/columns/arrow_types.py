@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = [
-    "UnsupportedType",
-    "check_name",
-    "common_types",
-    "fill_values",
-    "merged",
-    "type_of",
-]
+__all__ = ["UnsupportedType", "check_name", "common_types", "fill_values", "merged", "type_of"]
 
 _LARGEST_SIGNED, _LARGEST = (1 << 63) - 1, (1 << 64) - 1
 _UNITS = ("s", "ms", "us", "ns")

@@ -47,14 +47,7 @@ else:
     decode_column = lazy("seekable.nodes.columns.decode_column")
     record_batches = lazy("seekable.nodes.columns.record_batches")
 
-__all__ = [
-    "ByFile",
-    "ColumnNode",
-    "ColumnarNode",
-    "InGroups",
-    "Making",
-    "OneByOne",
-]
+__all__ = ["ByFile", "ColumnNode", "ColumnarNode", "InGroups", "Making", "OneByOne"]
 
 
 class Making(ABC):

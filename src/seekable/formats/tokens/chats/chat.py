@@ -42,10 +42,7 @@ else:
     tokenizers = optional("tokenizers", extra="tokens")
     sandbox = lazy("seekable.formats.tokens.chats.sandbox")
 
-__all__ = [
-    "Chat",
-    "EncodedChat",
-]
+__all__ = ["Chat", "EncodedChat"]
 
 
 _RESERVED = frozenset({"messages", "tools", "documents", "add_generation_prompt"})

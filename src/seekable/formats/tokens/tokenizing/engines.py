@@ -55,11 +55,7 @@ if TYPE_CHECKING:
 else:
     sentencepiece = optional("sentencepiece", extra="sentencepiece")
 
-__all__ = [
-    "SentencePiece",
-    "engine_of",
-    "unread_text_named",
-]
+__all__ = ["SentencePiece", "engine_of", "unread_text_named"]
 
 
 _FILE = "tokenizer.json"

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, final, runtime_checkab
 
 import numpy as np
 
-from seekable._arguments import (
-    checked_choice,
-    checked_count,
-    checked_flag,
-    explains_fields,
-)
+from seekable._arguments import checked_choice, checked_count, checked_flag, explains_fields
 from seekable._spans import SPAN
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.tokenizing.engine import UnfitDocument

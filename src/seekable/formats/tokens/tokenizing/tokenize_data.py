@@ -15,12 +15,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.tokens.chats.chat import Chat
-from seekable.formats.tokens.token_store import (
-    FACTS,
-    HIDDEN_DOCUMENT,
-    decode_facts,
-    read_document,
-)
+from seekable.formats.tokens.token_store import FACTS, HIDDEN_DOCUMENT, decode_facts, read_document
 from seekable.formats.tokens.token_store_arguments import (
     ChatDocuments,
     checked_store,
