@@ -1,4 +1,4 @@
-"""Spans of tokens beside documents: their type, and what is left of them in pieces of documents."""
+"""Spans of tokens beside documents: their type, and the parts of them that pieces of documents have."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def type_of(text: str) -> np.dtype[Any]:
 def spans_in_pieces(
     spans: Sequence[NDArray[Any]], starts: Int64s, counts: Int64s, at: Int64s
 ) -> tuple[NDArray[Any], Int64s]:
-    """Return what pieces of documents have of the spans of these.
+    """Cut the spans of documents to pieces of them; return the spans of all pieces.
 
     Each span is cut to the piece, and moved to where the piece lies; one without a token of it is left out.
 

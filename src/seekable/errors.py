@@ -401,7 +401,7 @@ class CorruptTokens(CorruptRecord, UnsupportedFormat):
 
     @property
     def told(self) -> str:
-        """The whole message."""
+        """The whole message, which says place and cause."""
         return f"{self.path!r}: byte {self.offset}: {self.cause}"
 
 

@@ -388,7 +388,7 @@ def _is_tar(name: str) -> bool:
 
 
 def files_of_card(path: str, card: Card) -> tuple[FoundFiles, ...]:
-    """Return the files of a path; of a folder those with a suffix of a format, compressed or not.
+    """Return the files of a path; in a folder those that end as a format does, compressed or not.
 
     Raises:
         DataNotFound: there is none.

@@ -94,7 +94,7 @@ class Reading(Value, frozen=True, kw_only=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a format, or of another subject, before its code is loaded; literals alone."""
+    """The facts about a format, or another subject, before its code is loaded; literals alone."""
 
     name: str
     """The name that users write, ``format="jsonl"``, and the first word of its names in the index."""
@@ -145,7 +145,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The ends of the names of its files, of compressed ones too, in lower case."""
+        """The ends that its file names have, compressed or not, in lower case."""
         kinds = [f".{kind}" for kind in COMPRESSED] if self.compressible else []
         return tuple(
             suffix + more
@@ -194,7 +194,7 @@ class Claim(Value, frozen=True, kw_only=True):
 
 
 class Opening(Protocol):
-    """What ``sk.open`` does for a format that opens a claim of its own."""
+    """The part of ``sk.open`` that a format calls which opens a claim of its own."""
 
     reading: Reading
     key: Any
@@ -227,7 +227,7 @@ class Opening(Protocol):
 
 
 class Checking(Protocol):
-    """What ``sk.verify`` does for a format that verifies a claim of its own."""
+    """The part of ``sk.verify`` that a format calls which verifies a claim of its own."""
 
     def files(self, found: Sequence[FoundFiles], finder: Finder) -> Verification:
         """Return what is wrong with files and their index."""
@@ -262,7 +262,7 @@ class Format(ABC):
 
     @classmethod
     def claim(cls, look: Look) -> Claim | None:
-        """Return the files of a source that is of this format in more than the suffix of its name; else None.
+        """Return the files of a source that is this format by more than the suffix of its name; else None.
 
         Raises:
             UnsupportedFormat: it is, but cannot be read; the message says what to do.

@@ -140,7 +140,7 @@ class FileFormat(ABC):
 
     @property
     def rows_per_file(self) -> int:
-        """The number of records of a file of a folder, where the call that writes them does not say it."""
+        """The records in each file of a folder, counted, where the call that writes them does not say it."""
         return USUAL_ROWS
 
     @property

@@ -1,4 +1,4 @@
-"""What formats look at to recognise a source: its text, the names in a folder, the first bytes of a file."""
+"""The facts by which formats recognise a source: its text, the names in a folder, first bytes of files."""
 
 from __future__ import annotations
 

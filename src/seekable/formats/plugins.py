@@ -95,7 +95,7 @@ def forget() -> None:
 
 
 def node_homes() -> dict[str, str]:
-    """Return the class of each kind of node that formats of other packages bring, ``module:class``."""
+    """Return by kind the classes of nodes that other packages bring with their formats, ``module:class``."""
     return {kind: home for form in (*formats(), *_GIVEN.values()) for kind, home in form.card.kinds}
 
 

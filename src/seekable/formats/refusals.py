@@ -1,4 +1,4 @@
-"""What cannot be opened: folders of other tools, suffixes, specs and addresses, each with the way out.
+"""Data that cannot be opened: folders of other tools, suffixes, specs, addresses, each with the way out.
 
 A folder is recognised by the names in it, which were listed anyway; where they leave a doubt, the first bytes
 of one file are read. Formats that read datasets of other tools as a whole recognise those themselves

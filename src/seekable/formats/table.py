@@ -1,4 +1,4 @@
-"""What the core knows of its subjects without importing them: the cards of formats, as literals.
+"""The cards of formats, as literals: the core knows its subjects by them without importing any.
 
 A format is a card, and a class in a folder of its own that is imported when data of it is opened. Formats of
 other packages have their cards at their classes, which entry points of the group ``seekable.formats`` name.
@@ -112,7 +112,7 @@ _BY_SUFFIX = sorted(
 
 
 def card_by_suffix(name: str) -> Card | None:
-    """Return the card of the format of a file by the end of its name, the longest one first; None without.
+    """Return the card for a file by the end of its name, the longest one first; None if no format has it.
 
     Example:
         >>> card_by_suffix("web/part-0001.JSONL").name, card_by_suffix("web/part-0001.txt.gz").name
@@ -199,7 +199,7 @@ def format_class(card: Card) -> type[Format]:
 
 
 def node_home(kind: str) -> str | None:
-    """Return the class of a kind of node that a subject or a format of another package brings; None without.
+    """Return the class for a kind of node that a subject or another package brings; None if none does.
 
     Example:
         >>> node_home("pack"), node_home("shuffle")

@@ -1,4 +1,4 @@
-"""The runs of a batch sampler: lists of positions, and the state after each of them.
+"""The runs of a batch sampler: lists of positions, and a state after each list.
 
 A torch loader requests batches from its sampler before it delivers them, and does not report deliveries. So a
 sampler has two positions: the start of its present iterator, and the batch that was requested last. The batch

@@ -300,7 +300,7 @@ class Ascending(UnaryNode, OrderNode):
 
     @abstractmethod
     def before(self, rows: Int64s) -> Int64s:
-        """Return the number of this node's rows before each of some rows of the child."""
+        """Count this node's rows before each of some rows of the child."""
 
     @property
     def steady(self) -> bool:

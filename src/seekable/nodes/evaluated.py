@@ -163,7 +163,7 @@ def check_seen(executor: Executor | None, *datasets: Node | FileSet, folder: str
 
 
 def _paths(dataset: Node | FileSet) -> Iterator[str]:
-    """Yield the first and last file of each run of data files, the catalogs, and the files of kept rows."""
+    """Yield the first and last file in each run of data files, the catalogs, and files of kept rows."""
     if isinstance(dataset, FileSet):
         yield from _ends(dataset)
         return

@@ -318,7 +318,7 @@ class JointPlan(Plan):
     @property
     @abstractmethod
     def below(self) -> Sequence[Plan]:
-        """The other plans."""
+        """The plans that this one reads from."""
 
     @property
     def paths(self) -> set[str]:
@@ -442,7 +442,7 @@ class Graph(ABC):
 
     @cached
     def depth(self) -> int:
-        """How many steps deep the pipeline is; what takes more calls of Python counts more.
+        """The depth of the pipeline in steps; a node that takes more calls of Python counts more.
 
         A node that makes records counts three times, and one that puts several datasets in order twice.
         """

@@ -236,7 +236,7 @@ class KeySequence(Sequence[Any]):
     def __getitem__(self, rows: slice | Sequence[int] | Int64s) -> list[Any]: ...
 
     def __getitem__(self, rows: int | slice | Sequence[int] | Int64s) -> Any:
-        """Return the key of a row, or a list of keys for a slice or a list of rows.
+        """Return the key of a row, or a list of keys for a slice or several rows.
 
         Raises:
             OutOfRange: there is no such row.

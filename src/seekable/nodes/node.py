@@ -350,7 +350,7 @@ def node_of(dataset: HoldsNode) -> Node:
 
 
 class NamedFiles(Value, frozen=True):
-    """The files of a source, in the order of its rows: those of the first file come first."""
+    """The files of a source in the order of its rows: those in the first file come first."""
 
     names: Sequence[str]
     """The path of each file below the folder that was opened; in angle brackets for a sequence."""

@@ -1,4 +1,4 @@
-"""What a user names to be left out, as rows of files.
+"""Records that a user names to be left out, as rows of files.
 
 It may be places, keys, rows of named sources, a dataset, or a file of rows.
 
@@ -268,7 +268,7 @@ def _in_arrays(places: Iterable[tuple[str, int]]) -> Iterator[_Places]:
 
 
 def _places_of(node: Node) -> Iterator[_Places]:
-    """Yield the places of all records of epoch 0 of a dataset."""
+    """Yield the places of all records in epoch 0."""
     size = known_size(node, "without(a dataset)")
     for start in range(0, size, _AT_ONCE):
         yield from _places_at(node, np.arange(start, min(start + _AT_ONCE, size), dtype=np.int64))

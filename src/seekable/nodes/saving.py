@@ -1,4 +1,4 @@
-"""How a value that a node holds is written to a pipeline file, and read again.
+"""Values that a node holds are written to a pipeline file here, and read again.
 
 A class whose values JSON lacks has a method ``as_json(into)``, which returns JSON, and a class method
 ``from_json(value, given, where)``, which checks it and makes the value of it: ``into`` is a `Saving`, and
@@ -20,7 +20,7 @@ __all__ = ["Loading", "Saving"]
 
 
 class Saving(Protocol):
-    """What of a pipeline file values are written by."""
+    """The part of a pipeline file that values are written by."""
 
     def function(self, fn: Callable[..., Any]) -> dict[str, str]:
         """Return a function of the user as JSON, by the name that it has in the file."""
@@ -39,7 +39,7 @@ class Saving(Protocol):
 
 
 class Loading(Protocol):
-    """What values are made of: a pipeline file, and what its reader was given.
+    """The origin of values: a pipeline file, and what its reader was given.
 
     ``where`` is the place of a value in the file, for the messages of errors.
     """

@@ -148,7 +148,7 @@ def _share(name: object, share: float) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Split(Ascending):
-    """The rows, ascending, of one part among parts of given sizes, dealt in blocks of 1,000."""
+    """The rows of one part, ascending: blocks of 1,000 are dealt to parts with given sizes."""
 
     child: Node
     seed: int
@@ -197,7 +197,7 @@ class Split(Ascending):
         return self._deal.rows(self.number, rows)
 
     def before(self, rows: Int64s) -> Int64s:
-        """Return the number of the part's rows before each of some rows of the child."""
+        """Count the part's rows before each of some rows of the child."""
         return self._deal.before(self.number, rows)
 
     def route_one(self, position: int) -> tuple[int, int]:
@@ -286,7 +286,7 @@ class StableSplit(Ascending):
         return 0, epoch * self._child_size + block * BLOCK + found
 
     def before(self, rows: Int64s) -> Int64s:
-        """Return the number of the part's rows before each of some rows of the child."""
+        """Count the part's rows before each of some rows of the child."""
         block, row = np.divmod(rows, BLOCK)
         counts: Int64s = self._counts[self._blocks.indices(block), row].astype(np.int64)
         return block * self._share + counts

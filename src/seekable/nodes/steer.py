@@ -49,7 +49,7 @@ def mixture_number(root: Node, mixture: int | str | None) -> int:
 
 
 class Named(NamedTuple):
-    """What a user may call a mixture by, and what it mixes."""
+    """The names that a user may call a mixture by, and what it mixes."""
 
     names: Sequence[str]
     """The names of its places in other mixtures; none for one that stands in no other one."""

@@ -116,7 +116,7 @@ class Without(LeavesOut, OrderNode):
 
     @cached
     def order(self) -> Exclusion:
-        """What comes at each position."""
+        """The rows that come at each position."""
         return Exclusion(self.rows, self.size)
 
     @classmethod

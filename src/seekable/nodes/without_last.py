@@ -1,4 +1,4 @@
-"""What chooses rows by their records goes below what leaves rows out.
+"""Nodes that choose rows by their records go below nodes that leave rows out.
 
 ``ds.without(rows).filter(fn)`` is ``ds.filter(fn).without(rows)``: each other record stays where
 ``ds.filter(fn)`` has it, and what comes in the place of a row has passed the filter too.

@@ -1,4 +1,4 @@
-"""The share of each source in the first ``v`` draws of a mixture: a binary tree of rounded splits.
+"""The share that each source has in the first ``v`` draws of a mixture: a binary tree of rounded splits.
 
 At a node where two subtrees of weight ``l`` and ``w - l`` meet, the left one gets ``round(v * l / w)`` of the
 node's first ``v`` draws. The tree is Huffman's, so heavy sources are few splits away. Counts are monotone,

@@ -64,7 +64,7 @@ def present(numbers: Int64s) -> list[int]:
 
 
 def distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the distinct rows of a table of columns, and for each row the index of its distinct row.
+    """Return the distinct rows in a table of columns, and for each row the index of its distinct row.
 
     Args:
         columns: arrays of equal length; one of length 1 stands for that value in every row.

@@ -321,7 +321,7 @@ _PLACES_IN_BYTE = np.argsort(1 - _BITS_OF_BYTE.astype(np.int8), axis=1, kind="st
 
 @final
 class Exclusion:
-    """What comes at each position of ``size`` rows, epoch after epoch, if some rows are left out.
+    """The rows that come at each position of ``size`` rows, epoch after epoch, if some are left out.
 
     Example:
         >>> out = Exclusion(np.array([5, 6, 7, 500, 999]), 1000)

@@ -146,7 +146,7 @@ def _schedule_of_one(
 
 
 class _Direction(Value, frozen=True):
-    """What differs between the permutation and its inverse."""
+    """The values in which the permutation and its inverse differ."""
 
     rounds: range
     """The rounds in their order: even ones change the left half, odd ones the right half."""

@@ -173,7 +173,7 @@ class SteeredMixture:
         return self.base.route(positions)
 
     def _route_cut(self, positions: Int64s, segment: Int64s) -> tuple[Int64s, Int64s]:
-        """Return ``route`` of positions after the first cut, given the index of the segment of each."""
+        """Return ``route`` for positions after the first cut, given the index of the segment of each."""
         draw, lane = divided(positions, self.lanes)
         starts = np.stack([each.starts for each in self._segments])
         block, slot = divided(draw - starts[segment, lane], BLOCK)

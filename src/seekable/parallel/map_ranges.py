@@ -87,7 +87,7 @@ FOREIGN_REQUESTS = 64
 
 @final
 class FinishedRanges:
-    """What a function returned for the first ranges of a job.
+    """The results of a function for the first ranges of a job.
 
     Example:
         >>> import tempfile
@@ -153,7 +153,7 @@ class FinishedRanges:
             os.unlink(self.path)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of results."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -163,7 +163,7 @@ class FinishedRanges:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
+        """Close the file of results."""
         self.close()
 
 

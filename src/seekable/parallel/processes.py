@@ -139,7 +139,7 @@ def leave_signals_to_parent() -> None:
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """Handle a signal."""
+    """Handle a signal by doing nothing."""
 
 
 def ending_of(process: subprocess.Popen[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""How far an old run has read: each dataset, and each source below it.
+"""The progress of an old run: the rows it has read in each dataset, and in each source below it.
 
 A run over a dataset reads one dataset. A run over a stream reads a dataset in each of its first stages, its
 readers, in several lanes. In lane ``l`` a reader reads the rows ``r`` with ``r % lanes == l`` of each epoch,

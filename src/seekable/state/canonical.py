@@ -1,4 +1,4 @@
-"""JSON of states and descriptions: one text for one value, digests of it, and any name of a file.
+"""JSON of states and descriptions: one text for one value, digests of it, and any file name.
 
 Python has the bytes of a name that is not UTF-8 as lone surrogates, which strict JSON refuses. The ``json``
 of Python writes them as escapes, so that the document is ASCII, and reads them back.

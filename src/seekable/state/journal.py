@@ -78,12 +78,12 @@ class Steer(Value, frozen=True):
 
     @property
     def place(self) -> tuple[int, str, str]:
-        """What there is one of: the weights of a mixture at a step."""
+        """The key of the entry, of which there is one: the weights of a mixture at a step."""
         return (self.at, "steer", f"{self.mixture:09d}")
 
     @property
     def change(self) -> tuple[Any, ...]:
-        """What the entry changes and when, without the position that follows from it."""
+        """The change and its step, without the position that follows from it."""
         return (self.at, "steer", self.mixture, self.weights)
 
     def document(self) -> dict[str, Any]:
@@ -144,12 +144,12 @@ class Exclude(Value, frozen=True):
 
     @property
     def place(self) -> tuple[int, str, str]:
-        """What there is one of: one list of rows at a step."""
+        """The key of the entry, of which there is one: a list of rows at a step."""
         return (self.at, "exclude", f"{self.fill} {self.rows.digest}")
 
     @property
     def change(self) -> tuple[Any, ...]:
-        """What the entry changes and when."""
+        """The change, and its step."""
         return self.place
 
     def document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How data in stores is reached, as a value: ``sk.Storage``."""
+"""The way to data in stores, as a value: ``sk.Storage``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PUBLIC_OPTIONS = frozenset(
 @explains_fields("sk.Storage")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Storage:
-    """How the files of a dataset are reached. Nothing of it enters the fingerprint or the index.
+    """The way to the files of a dataset. Nothing of it enters the fingerprint or the index.
 
     Neither its text nor its pickle has a secret: another process takes keys from its own environment.
 

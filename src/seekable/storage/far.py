@@ -62,7 +62,7 @@ class Ranges(Protocol):
 
     @property
     def files(self) -> FilesByNumber:
-        """The files."""
+        """The files, by their numbers."""
 
     @property
     def which(self) -> Int64s:
@@ -70,7 +70,7 @@ class Ranges(Protocol):
 
     @property
     def starts(self) -> NDArray[np.uint64]:
-        """Its first byte."""
+        """The first byte of each range."""
 
     @property
     def ends(self) -> NDArray[np.uint64]:
@@ -370,7 +370,7 @@ class Far(Protocol):
 
     @property
     def builds(self) -> Any:
-        """What the index asks: `seekable.index.build.build_index.FarBuilds`."""
+        """The builds that the index asks for: `seekable.index.build.build_index.FarBuilds`."""
 
     @property
     def reads(self) -> FarReads:

@@ -1,4 +1,4 @@
-"""What the names of files say.
+"""The names of files are read here.
 
 The natural order, in which ``part-9`` comes before ``part-10``; ``-of-3``, which says how many files belong
 together; braces, as shells and WebDataset write them: ``train-{000..099}.tar``, ``{a,b}.jsonl``; and the

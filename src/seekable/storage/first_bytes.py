@@ -1,4 +1,4 @@
-"""What the first bytes of a file say that it is, where its name says something else."""
+"""The first bytes of a file say what it is, where its name says something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose index is taken, and what a list of files may name: one rule each, for data that strangers made.
+"""The indexes that are taken, and the files that a list may name: a rule each, for data of strangers.
 
 - *An index* decides which bytes are a record, and its digests prove damage, not origin. So a folder of an
   index beside the data is used if it is not a link, and belongs to root, to this user, or to the owner of the

@@ -494,7 +494,7 @@ class SharFormat(EncodedFormat):
         shard.end()
 
     def encoded(self, chunks: Iterator[Any]) -> Iterator[EncodedCut]:
-        """Yield cuts, encoded."""
+        """Yield cuts, each encoded with its fields."""
         return chain.from_iterable(map(self._encoded, chunks))
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:

@@ -133,7 +133,7 @@ class TarFormat(EncodedFormat):
         write_pieces(file, archive(_members(chunks, first)), self.compression)
 
     def encoded(self, chunks: Iterator[Any]) -> Iterator[_EncodedSample]:
-        """Yield records as samples."""
+        """Yield each record as a sample."""
         return itertools.chain.from_iterable(map(_encoded_samples, chunks))
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:

@@ -263,7 +263,7 @@ class _FilesPlan(Plan):
         return out
 
     def with_views(self, use: Callable[[list[memoryview]], T]) -> T:
-        """Return the result of a function of the ranges of the records, which are in memory meanwhile.
+        """Call a function with the ranges of the records, which are in memory meanwhile; return its result.
 
         Raises:
             IndexStale: a file has changed.

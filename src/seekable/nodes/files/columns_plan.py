@@ -37,7 +37,7 @@ _BYTES: Final = 256 << 10
 
 
 class PlannedRanges(Protocol):
-    """What is asked of the plan that reads the same records one by one, as record batches of one row."""
+    """The plan that reads the same records one by one, as record batches of one row."""
 
     def with_views(self, use: Callable[[list[memoryview]], T]) -> T:
         """Call a function with the records' ranges, which are in memory meanwhile; return its result."""
@@ -50,7 +50,7 @@ class PlannedRanges(Protocol):
 
 
 class RowsTogether:
-    """Makes record batches of the rows of a plan, those of small batches together with the rows that follow.
+    """Makes record batches for the rows of a plan, small batches together with the rows that follow.
 
     A reader of columns takes about 100 us to begin, as long as for some hundred rows. Each small batch is a
     copy of its rows, so that it has memory of its own.

@@ -1,4 +1,4 @@
-"""The contract of a decoder, from the bytes of a record to the record; and decoders of payloads, by name.
+"""The contract of a decoder, which makes a record from its bytes; and decoders for payloads, by name.
 
 A decoder is given the range of the record as the index has it: of a line also its line end, and blank lines
 that may follow. Decoders of lines are in ``formats/lines``, those of Kaldi's entries in ``formats/kaldi``.

@@ -100,7 +100,7 @@ class FilesLeaf(LeafNode):
 
         @property
         def version(self) -> str | int | None:
-            """What the user says in the place of the code of functions."""
+            """The version that stands for the code of the user's functions."""
 
     @cached
     def size(self) -> int:
@@ -127,7 +127,7 @@ class FilesLeaf(LeafNode):
     @property
     @abstractmethod
     def finder(self) -> Finder:
-        """What found the records in the files."""
+        """The surveyor that found the records in the files."""
 
     def over(self, files: FileSet) -> Self:
         """Return the same source over other files."""

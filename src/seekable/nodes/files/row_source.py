@@ -164,7 +164,7 @@ class RowSource(FilesLeaf):
 
     @property
     def finder(self) -> Finder:
-        """What found the rows in the files."""
+        """The surveyor that found the rows in the files."""
         return self.form.finder
 
     @property

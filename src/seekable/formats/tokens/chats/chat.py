@@ -237,7 +237,7 @@ class Chat(DescribedFunction):
         return f"sk.Chat({self._source.name}, mask={self._named!r})"
 
     def encoded(self, records: Sequence[Any]) -> list[list[EncodedChat]]:
-        """Return the sequences of each record: one, or two of a pair of columns.
+        """Return for each record its sequence, or the two that a pair of columns gives.
 
         Raises:
             UnfitDocument: a record has no conversation, or cannot be rendered; its place is named.

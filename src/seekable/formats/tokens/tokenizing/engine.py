@@ -156,7 +156,7 @@ class PlainEngine(Engine):
     """An engine that reads no special token in texts, and is the one that decides its ids."""
 
     def keeping_as_text(self, ids: tuple[int, ...]) -> Self:
-        """Return the engine itself."""
+        """Return the engine itself, as it reads none."""
         return self
 
     def compared(self, texts: Sequence[str]) -> None:
