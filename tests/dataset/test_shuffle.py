@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +94,12 @@ def test_a_seed_must_be_given() -> None:
 def test_an_endless_dataset_has_no_permutation() -> None:
     with pytest.raises(sk.errors.EndlessDataset, match=r"shuffle\(\) needs a length"):
         endless().shuffle(seed=1)
+
+
+def test_shuffles_that_are_permuted_one_after_the_other_have_their_orders() -> None:
+    """Thousands of positions of a few shuffles go another way than some of each."""
+    parts = [sk.from_sequence(range(900 + number)).shuffle(number, fixed=number == 1) for number in range(3)]
+    mixed = sk.mix(parts, weights=[5, 3, 1], seed=4, stop="never")._node
+    wanted = [record for first in range(0, 8000, 50) for record in mixed.fetch(np.arange(first, first + 50))]
+    assert mixed.fetch(np.arange(8000)) == wanted
+    assert [mixed.record(position) for position in range(7000, 7050)] == wanted[7000:7050]

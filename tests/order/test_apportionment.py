@@ -26,6 +26,7 @@ HARD: dict[str, list[float]] = {
 def test_every_draw_is_the_one_that_the_model_makes(weights: list[int]) -> None:
     shares, root = Apportionment(tuple(weights)), tree(weights)
     labels, numbers = shares.draw(np.arange(300))
+    assert [part.size for part in shares.draw(np.arange(0))] == [0, 0]
     assert list(zip(labels.tolist(), numbers.tolist(), strict=True)) == [whose(root, v) for v in range(300)]
 
 

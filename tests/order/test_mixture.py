@@ -86,10 +86,15 @@ def test_positions_are_routed_alike_in_any_order_and_alone(
     if length:
         schedule = schedule[:1]
     mixture = Mixture(schedule=schedule, key=key, length=length, lanes=lanes)
-    everything = route(mixture, 0, 2001)
+    everything = route(mixture, 0, 2001 + 150 * lanes)
     labels, rows = mixture.route(np.array(positions))
     assert list(zip(labels.tolist(), rows.tolist(), strict=True)) == [everything[p] for p in positions]
     assert [mixture.route_one(p) for p in positions] == [everything[p] for p in positions]
+    for position in positions if length is None else ():
+        draw, lane = divmod(position, lanes)
+        labels, numbers = mixture.drawn(lane, draw, 1 + position % 150)
+        found = list(zip(labels.tolist(), (numbers * lanes + lane).tolist(), strict=True))
+        assert found == everything[position::lanes][: len(found)] == found[: 1 + position % 150]
 
 
 @given(schedules(), LANES, KEYS, LENGTHS)

@@ -17,11 +17,9 @@ from tests.stream import functions
 import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
 from seekable.stream.batch import BatchItems, Bucket
-from seekable.stream.filter import FilterItems
-from seekable.stream.flatten import Flatten
 from seekable.stream.from_dataset import FromDataset
 from seekable.stream.iterable import FromIterable
-from seekable.stream.map import MapItems
+from seekable.stream.map import FilterItems, Flatten, MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat

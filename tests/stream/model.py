@@ -23,11 +23,9 @@ from seekable.nodes.graph import HOLE
 from seekable.nodes.map import ItemRandomness
 from seekable.order.keys import derive, kind_key
 from seekable.stream.batch import BatchItems, Bucket, CostLimit
-from seekable.stream.filter import FilterItems
-from seekable.stream.flatten import Flatten
 from seekable.stream.from_dataset import FromDataset
 from seekable.stream.iterable import FromIterable
-from seekable.stream.map import MapItems
+from seekable.stream.map import FilterItems, Flatten, MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat

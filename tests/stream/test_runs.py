@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ import seekable as sk
 from seekable.stream import SameItems
 from seekable.stream.lane import LaneIterator
 from seekable.stream.mixed_runs import MixedSources
-from seekable.stream.runs import END, ConsumedCounts, RunLength
+from seekable.stream.runs import END, ConsumedCounts, Run, RunLength
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -254,9 +255,9 @@ def test_runs_of_quick_functions_grow_to_a_bound(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
     length, counts = RunLength(), list[int]()
 
-    def take(count: int, behind: int) -> list[Any]:
+    def take(count: int, behind: int) -> Run:
         counts.append(count)
-        return [behind]
+        return Run([behind], lambda: [0])
 
     for _ in range(10):
         length.take(take, 0)
@@ -292,6 +293,39 @@ class WithHoles(OneByOne):
         for pair in lane.inputs[0]:
             lane.state["holes"] = lane.state.get("holes", 0) + 1
             yield pair
+
+
+class Kept:
+    """An item that can be seen to be kept."""
+
+    alive: ClassVar[weakref.WeakSet[Kept]] = weakref.WeakSet()
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.alive.add(self)
+
+
+def test_a_run_is_free_before_the_next_one_is_read() -> None:
+    """Also its tokens are there after its end, and after an error."""
+    most = [0]
+
+    def fails(kept: Kept) -> bool:
+        most[0] = max(most[0], len(kept.alive))
+        if kept.number == 900:
+            message = "nine hundred"
+            raise ValueError(message)
+        return True
+
+    source = sk.from_sequence(range(1000)).stream(epochs=1)
+    iterator = iter(source.map(Kept).filter(fails))
+    count = sum(1 for _ in itertools.islice(iterator, 900))
+    assert (count, iterator.token) == (900, 899)
+    with pytest.raises(ValueError, match="nine hundred"):
+        next(iterator)
+    assert iterator.token == 899
+    assert most[0] <= 129
+    iterator = iter(source.filter(likes))
+    assert (len(list(iterator)), iterator.token) == (666, 998)
 
 
 def test_holes_are_those_of_sources_alone() -> None:

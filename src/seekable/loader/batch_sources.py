@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from seekable.loader import lane_batches
     from seekable.loader.batches import MadeBatch
-    from seekable.loader.lane_deltas import LaneStates
+    from seekable.loader.lane_batches import LaneStates
     from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes.node import Node
     from seekable.state.journal import Journal

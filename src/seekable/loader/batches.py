@@ -22,16 +22,16 @@ from seekable.state.journal import Exclude
 from seekable.storage.far import far
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import StepCursor, Steps
     from seekable.nodes import steer, without
     from seekable.nodes.columns import record_batches as tables
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
     from seekable.state.journal import Entry, Journal
+    from seekable.stream.lane import StageDelta
 
     Collate = Callable[[list[Any]], Any] | None
 else:
@@ -40,6 +40,7 @@ else:
     without = lazy("seekable.nodes.without")
 
 __all__ = [
+    "LaneDeltas",
     "LastPieces",
     "MadeBatch",
     "Pieces",
@@ -49,6 +50,17 @@ __all__ = [
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
 """Positions whose order is resolved at once: fewer at first, so that the first batches do not wait long."""
+
+
+class LaneDeltas(Value, frozen=True):
+    """The changes of some lanes of a stream by one batch."""
+
+    stages: Mapping[int, Sequence[StageDelta]]
+    """For each lane the changes of its stages, in the order of the graph."""
+    ended: frozenset[int]
+    """The lanes that ended within the batch and began anew."""
+    given: Mapping[int, Sequence[tuple[int, int]]]
+    """By lane, the rows that the items of the batch are of, where a state has to hold these."""
 
 
 class MadeBatch(Value, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -17,17 +17,14 @@ from msgspec import structs
 
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
-from seekable.loader.batches import MadeBatch
-from seekable.loader.lane_deltas import LaneDeltas
+from seekable.loader.batches import LaneDeltas, MadeBatch
 from seekable.nodes.graph import HOLE
-from seekable.stream.lane import LaneIterator
+from seekable.stream.lane import LaneIterator, StageState, apply_deltas
 from seekable.stream.lineage import splitting_lineage
-from seekable.stream.runs import ITEM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.steps import StepCursor, Steps
     from seekable.state.journal import Journal
     from seekable.stream import exclude, steer
@@ -38,10 +35,63 @@ else:
     exclude = lazy("seekable.stream.exclude")
     steer = lazy("seekable.stream.steer")
 
-__all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes", "with_slots"]
+__all__ = [
+    "LaneItems",
+    "LaneReader",
+    "LaneStates",
+    "lane_batches",
+    "merge_lanes",
+    "with_slots",
+]
 
 
 _END: Final = object()
+
+
+@dataclass(slots=True)
+class LaneStates:
+    """The states of all stages of some lanes."""
+
+    stages: dict[int, list[StageState]] = field(default_factory=dict)
+    """For each lane the states of its stages, in the order of the graph."""
+    ended: set[int] = field(default_factory=set)
+    """The lanes that have ended and begun anew (``end="pad"``)."""
+
+    @classmethod
+    def fresh(cls, stream: Stream, lanes: Sequence[int]) -> LaneStates:
+        """Return the states of some lanes of a stream at their start."""
+        return cls({lane: LaneIterator(stream.stage, lane).states() for lane in lanes})
+
+    @classmethod
+    def parse(cls, lanes: Mapping[int, Sequence[Any]], ended: Sequence[int]) -> LaneStates:
+        """Return the states that a document holds for some lanes.
+
+        Raises:
+            CorruptState: the state of a stage is not such an object.
+        """
+        return cls(
+            {lane: [StageState.parse(stage) for stage in stages] for lane, stages in lanes.items()},
+            set(ended),
+        )
+
+    def document(self) -> dict[int, list[dict[str, Any]]]:
+        """Return the states of each lane as new JSON-safe values."""
+        return {lane: [state.document() for state in stages] for lane, stages in self.stages.items()}
+
+    def only(self, lanes: Sequence[int]) -> LaneStates:
+        """Return the states of some lanes, which change with these."""
+        return LaneStates({lane: self.stages[lane] for lane in lanes}, self.ended & set(lanes))
+
+    def copy_of(self, lanes: Sequence[int]) -> LaneStates:
+        """Return a copy of some lanes' states, which does not change with these."""
+        stages = {lane: [state.copy() for state in self.stages[lane]] for lane in lanes}
+        return LaneStates(stages, self.ended & set(lanes))
+
+    def apply(self, deltas: LaneDeltas) -> None:
+        """Change the states as one batch changed the lanes."""
+        for lane, stages in deltas.stages.items():
+            apply_deltas(self.stages[lane], stages)
+        self.ended |= deltas.ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +170,8 @@ class LaneReader:
         """Add the items for the slots of a lane, and return how many of them are not padding."""
         fresh = 0
         if lane not in self._ended and self._lineage is None:
-            found = list(itertools.islice(self._iterators[lane], len(slots)))
-            items += zip(slots, map(ITEM, found), strict=False)
+            found = list(itertools.islice(self._iterators[lane].items, len(slots)))
+            items += zip(slots, found, strict=False)
             fresh = len(found)
         for slot in slots[fresh:]:
             item = self._next(lane)
@@ -134,16 +184,16 @@ class LaneReader:
     def _next(self, lane: int) -> Any:
         """Return the next item of a lane, or of its padding; `_END` if the lane has ended."""
         iterator = self._iterators[lane]
-        for token, item in iterator:
+        for item in iterator.items:
             if self._lineage is not None and lane not in self._ended:
-                self._given.setdefault(lane, []).extend(self._lineage.rows(token))
+                self._given.setdefault(lane, []).extend(self._lineage.rows(iterator.token))
             return item
         if not self._pad:
             self._over.add(lane)
             return _END
         self._ended.add(lane)
         iterator.restart()
-        for _, item in iterator:
+        for item in iterator.items:
             return item
         raise NothingPassed(
             f"lane {lane} of {self._stream.lanes} has no item to fill its slots with: use fewer lanes, or "
@@ -241,7 +291,7 @@ def _rounds(
 ) -> Iterator[_Round]:
     """Yield the rounds from a cursor to the last one with an item that is not padding, or further."""
     for parts, (first, stop) in zip(reads, steps.spans(cursor), strict=False):
-        items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
+        items = sorted(itertools.chain.from_iterable(part.items for part in parts), key=itemgetter(0))
         fresh = any(part.fresh for part in parts)
         if not fresh and all(part.over for part in parts):
             if stream.endless:

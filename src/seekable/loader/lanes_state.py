@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any, final
 
 from msgspec import structs
 
+from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import NotResumable, StateMismatch
-from seekable.loader.lane_batches import lane_batches
-from seekable.loader.lane_deltas import LaneStates
+from seekable.loader.lane_batches import LaneStates, lane_batches
 from seekable.loader.states import LoadedState, Resumed
 from seekable.loader.steps import StepCursor
 from seekable.nodes.bases import reads_objects
-from seekable.resume.by_rows import stream_by_rows
-from seekable.resume.consumed import lanes_of, progress_of_stream, simplified_stream
-from seekable.resume.row_offsets import stream_at_offsets
-from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.document import StreamState, has_row_offsets, other_kind, parse_state
 from seekable.state.journal import exclusions, joined, steers, without_steers
 from seekable.stream.from_dataset import passes_of
@@ -30,9 +26,15 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import MadeBatch
     from seekable.loader.steps import Steps
+    from seekable.resume import by_rows, consumed, row_offsets, serialize
     from seekable.state.document import State, TrainerPass
     from seekable.state.journal import Journal
     from seekable.stream.stream import Stream
+else:
+    by_rows = lazy("seekable.resume.by_rows")
+    consumed = lazy("seekable.resume.consumed")
+    row_offsets = lazy("seekable.resume.row_offsets")
+    serialize = lazy("seekable.resume.serialize")
 
 __all__ = ["LanesState"]
 
@@ -89,12 +91,13 @@ class LanesState:
 
     def passes(self, cursor: StepCursor) -> float:
         """Return how often the lanes of this rank have read all their rows."""
-        return passes_of(self.pipeline.stage, self.lanes.stages)
+        lanes = [[state.values for state in stages] for stages in self.lanes.stages.values()]
+        return passes_of(self.pipeline.stage, lanes)
 
     def of_state(self, cursor: StepCursor) -> Stream:
         """Return the stream that a state is of; which older orders are over is known of all lanes alone."""
         if self.by_rows:
-            self._settled = simplified_stream(self._settled, self.lanes.stages)
+            self._settled = consumed.simplified_stream(self._settled, self.lanes.stages)
         return self._settled
 
     def deliver(self, batch: MadeBatch) -> None:
@@ -154,7 +157,7 @@ class LanesState:
             began=cursor.began if steps.notes_began else None,
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
-            rows=rows_of_stream(stream) if self.by_rows else None,
+            rows=serialize.rows_of_stream(stream) if self.by_rows else None,
             journal=self.journal,
         )
 
@@ -162,7 +165,7 @@ class LanesState:
         """Return the sources as they are at a cursor; on one of several ranks their rows are not known."""
         stream = self.of_state(cursor)
         snapshot = self._snapshot(steps, cursor, stream)
-        return Resumed(stream, functools.partial(progress_of_stream, stream, snapshot))
+        return Resumed(stream, lambda: consumed.progress_of_stream(stream, snapshot))
 
     def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> LoadedState:
         """Return the cursor of a state document, and the states of this rank's lanes.
@@ -176,27 +179,25 @@ class LanesState:
                 source cannot be entered at a row.
         """
         stream, state = self._parsed(document, resume)
-        stages = lanes_of(state)
+        lanes = LaneStates.parse(state.lanes, state.ended)
         if state.rows:
-            stream = simplified_stream(stream, stages)
-        ended = {lane for lane in state.ended if lane in self._own}
-        lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
+            stream = consumed.simplified_stream(stream, lanes.stages)
         cursor = StepCursor(state.step, 0, state.slot, state.began or 0)
         found = LanesState(
             self.plain,
             self._own,
             pipeline=stream,
-            lanes=lanes,
+            lanes=lanes.only(self._own),
             given=rows_given(state.given),
             journal=joined(self.journal, state.journal, state.step),
         )
-        resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
+        resumed = Resumed(stream, lambda: consumed.progress_of_stream(stream, state))
         return LoadedState(cursor, found, resumed, state.trainer_pass)
 
     def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
         """Return the stream that a document is of, and the state of it there."""
         if has_row_offsets(document):
-            return stream_at_offsets(self.plain, document)
+            return row_offsets.stream_at_offsets(self.plain, document)
         state, stream = parse_state(document), self.plain
         if not isinstance(state, StreamState):
             if resume != "rows":
@@ -204,7 +205,7 @@ class LanesState:
             return self._by_rows(state)
         try:
             if state.rows:
-                stream = stream_from_rows(state.rows, self.plain)
+                stream = serialize.stream_from_rows(state.rows, self.plain)
             check_stream(stream.stage, state, self._own)
         except StateMismatch:
             if resume != "rows":
@@ -215,6 +216,6 @@ class LanesState:
     def _by_rows(self, state: State) -> tuple[Stream, StreamState]:
         if steers(state.journal):
             LOG.warning("%s", without_steers(state.journal))
-        stream, begun = stream_by_rows(self.plain, state)
+        stream, begun = by_rows.stream_by_rows(self.plain, state)
         journal = tuple(structs.replace(entry, position=None) for entry in exclusions(state.journal))
         return stream, structs.replace(begun, journal=journal)

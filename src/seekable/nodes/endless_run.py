@@ -16,7 +16,8 @@ NEVER = sys.maxsize
 """More deliveries than there are."""
 
 _FIRST_LOOK = 64
-"""Deliveries before the first look. Each later look comes after up to twice as many: they cost nothing."""
+"""Deliveries before the first look, for each part. Each later look comes after up to twice as many: so looks
+cost nothing beside the deliveries."""
 
 _PASSES = 10
 
@@ -28,13 +29,14 @@ class EndlessRunWatch:
     Args:
         begun: the number of deliveries before the run.
         way: what bounds the run, for the warning.
+        parts: how many parts of the run each look asks; with more of them, looks are rarer.
     """
 
     __slots__ = ("_begun", "_way", "at")
 
-    def __init__(self, begun: int, way: str) -> None:
+    def __init__(self, begun: int, way: str, *, parts: int = 1) -> None:
         self._begun, self._way = begun, way
-        self.at = begun + _FIRST_LOOK
+        self.at = begun + _FIRST_LOOK * parts
         """The number of deliveries at which to look next."""
 
     def look(self, passes: float) -> None:

@@ -25,6 +25,9 @@ __all__ = ["Shuffle"]
 
 _KIND = kind_key("shuffle")
 
+_ALONE = 1024
+"""Positions of each of some shuffles from which on it is faster to permute those of one after the other."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +102,16 @@ class _ShuffleRouter(Router):
         self._changing = np.array([not node.fixed for node in nodes])
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        nodes = self._sizes.size
+        if which.size == 1 or not 1 < nodes <= positions.size // _ALONE:
+            return ONE_CHILD, self._permuted(which, positions)
+        permuted = np.empty_like(positions)
+        for node in range(nodes):
+            at = np.flatnonzero(which == node)
+            permuted[at] = self._permuted(np.array([node]), positions[at])
+        return ONE_CHILD, permuted
+
+    def _permuted(self, which: Int64s, positions: Int64s) -> Int64s:
         sizes = self._sizes[which]
         if sizes.size == 1:
             # All positions share one length and mostly one key: faster than arrays of these.
@@ -108,4 +121,5 @@ class _ShuffleRouter(Router):
             epochs, rows = np.divmod(positions, sizes)
         orders = epochs * self._changing[which]
         keys = derive_each(self._keys[which], orders.astype(np.uint64))
-        return ONE_CHILD, epochs * sizes + permute(rows, sizes, keys)
+        permuted: Int64s = epochs * sizes + permute(rows, sizes, keys)
+        return permuted

@@ -99,6 +99,8 @@ class Apportionment:
             return np.full(draws.size, ~tree.root, dtype=np.int64), draws.astype(np.int64)
         # All begin at the root, and one node for all is cheaper to pass.
         nodes, numbers = tree.step(np.array([tree.root]), numbers)
+        while nodes.size and (nodes >= 0).all():
+            nodes, numbers = tree.step(nodes, numbers)
         moving = np.flatnonzero(nodes >= 0)
         while moving.size:
             nodes[moving], numbers[moving] = tree.step(nodes[moving], numbers[moving])

@@ -198,6 +198,28 @@ class Mixture:
         labels, numbers = labels[which, slot], numbers[which, slot]
         return labels, epochs * np.array(self._an_epoch, dtype=np.int64)[labels] + numbers * self.lanes + lane
 
+    def drawn(self, lane: int, draw: int, count: int) -> tuple[Int64s, Int64s]:
+        """Return the sources of consecutive draws of a lane, and the number of each among the source's there.
+
+        The mixture has no end.
+
+        Example:
+            >>> mixture = Mixture(schedule=((0, (7, 3)),), key=1, length=None, lanes=2)
+            >>> labels, numbers = mixture.drawn(1, 50, 30)
+            >>> routed, rows = mixture.route(np.arange(50, 80) * 2 + 1)
+            >>> bool((labels == routed).all() and (numbers * 2 + 1 == rows).all())
+            True
+        """
+        if len(self._segments) > 1:
+            labels, rows = self.route(np.arange(draw, draw + count) * self.lanes + lane)
+            return labels, rows // self.lanes
+        first = draw // BLOCK
+        blocks = np.zeros((-(-(draw + count) // BLOCK) - first, 4), dtype=np.int64)
+        blocks[:, 1], blocks[:, 3] = lane, np.arange(first, first + len(blocks))
+        at = slice(draw - first * BLOCK, draw - first * BLOCK + count)
+        labels, numbers = self._blocks(blocks)
+        return labels.reshape(-1)[at], numbers.reshape(-1)[at]
+
     def route_one(self, position: int) -> tuple[int, int]:
         """Return ``route`` of one position, computed from a small cache of blocks."""
         epoch, row = divmod(position, self.length) if self.length else (0, position)
@@ -346,19 +368,24 @@ class Mixture:
         keys = np.full(len(blocks), self.key, dtype=np.uint64)
         for part in (epochs, lane, segment, block):
             keys = derive_each(keys, part.astype(np.uint64))
-        slots = np.tile(np.arange(BLOCK), len(blocks))
-        inside = slots < np.repeat(sizes, BLOCK)
-        owner = np.repeat(np.arange(len(blocks)), BLOCK)[inside]
-        if inside.all():
+        owner = np.repeat(np.arange(len(blocks)), BLOCK)
+        if (sizes == BLOCK).all():
             # The usual case, and cheaper: one size for all, and one key for each block.
             mixed = permute(np.arange(BLOCK), BLOCK, keys[:, None]).reshape(-1)
-        else:
-            mixed = permute(slots[inside], sizes[owner], keys[owner])
-        labels, numbers = self._draw(segment[owner], first[owner] + mixed)
-        numbers = in_order(owner * len(self._an_epoch) + labels, numbers)
+            labels, numbers = self._in_order(owner, segment[owner], first[owner] + mixed)
+            return labels.reshape(-1, BLOCK), numbers.reshape(-1, BLOCK)
+        slots = np.tile(np.arange(BLOCK), len(blocks))
+        inside = slots < sizes[owner]
+        owner = owner[inside]
+        mixed = permute(slots[inside], sizes[owner], keys[owner])
         out = np.full((2, len(slots)), -1, dtype=np.int64)
-        out[0, inside], out[1, inside] = labels, numbers
+        out[:, inside] = self._in_order(owner, segment[owner], first[owner] + mixed)
         return out[0].reshape(-1, BLOCK), out[1].reshape(-1, BLOCK)
+
+    def _in_order(self, owner: Int64s, segment: Int64s, draws: Int64s) -> tuple[Int64s, Int64s]:
+        """Return labels, and numbers so that those of each source ascend within a block."""
+        labels, numbers = self._draw(segment, draws)
+        return labels, in_order(owner * len(self._an_epoch) + labels, numbers)
 
     def _lane_ends(self, lane: Int64s, segment: Int64s) -> Int64s:
         """Return the number of draws of each lane in each segment."""

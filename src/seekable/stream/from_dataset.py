@@ -14,19 +14,18 @@ from seekable.nodes.bases import records_of_sources
 from seekable.nodes.graph import HOLE
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
-from seekable.stream.runs import ITEM, ConsumedCounts, Runs
+from seekable.stream.runs import ConsumedCounts, Run, Runs
 from seekable.stream.stage import Leaf
 from seekable.stream.stall import StallDetector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.nodes.graph import Plan
     from seekable.nodes.node import Node
-    from seekable.stream.lane import StageState
-    from seekable.stream.runs import Pairs
+    from seekable.stream.runs import StageValues
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
@@ -189,14 +188,14 @@ class FromDataset(Leaf):
         return token
 
 
-def passes_of(stage: Stage, states: Mapping[int, Sequence[StageState]]) -> float:
+def passes_of(stage: Stage, lanes: Sequence[StageValues]) -> float:
     """Return how often some lanes of a stream without an end have read all their rows of every source.
 
     Sources with an end do not count. Where the number of records of another one is not known, it is 0.
 
     Args:
         stage: the stage.
-        states: by lane the states of its stages, in the order of ``LaneIterator.walk``.
+        lanes: the values of the stages of each lane, in the order of ``LaneIterator.walk``.
     """
     passes = []
     for number, each in enumerate(stages_of(stage)):
@@ -205,8 +204,8 @@ def passes_of(stage: Stage, states: Mapping[int, Sequence[StageState]]) -> float
         records = records_of_sources(each.dataset) if isinstance(each, FromDataset) else 0
         if not records:
             return 0.0
-        read = sum(int(lane[number].values.get("at", 0)) for lane in states.values())
-        passes.append(read * each.lanes / (len(states) * records))
+        read = sum(int(values[number].get("at", 0)) for values in lanes)
+        passes.append(read * each.lanes / (len(lanes) * records))
     return min(passes, default=0.0)
 
 
@@ -226,54 +225,55 @@ class _Records(Runs):
         self._reads = source.reads(lane.number, done)
         self._consumed, self._failed = ConsumedCounts(done), ConsumedCounts(self._holes)
         self._lane, self._stall, self._holes_in_row = lane, StallDetector(source, lane), 0
-        self._read: list[tuple[Token, Any]] = []
-        """Records that were read together, with their positions, holes among them."""
+        self._positions: list[Token] = []
+        self._records: list[Any] = []
+        """Records that were read together, holes among them."""
         self._left_out: NDArray[np.bool_] | None = None
         """Which of them are holes because they were left out; these do not count as holes."""
         self._next = 0
 
-    def take(self, count: int, behind: int) -> Pairs:
+    def take(self, count: int, behind: int) -> Run:
         """Return the next records; what was read together is given out in parts."""
         self._consumed.keep(behind)
         self._failed.keep(behind)
         while not self._stall.over:
-            if self._next == len(self._read):
-                positions, records, self._left_out = next(self._reads, ((), (), None))
-                self._read, self._next = list(zip(positions, records, strict=True)), 0
-            first = self._next
-            pairs = self._read[first : first + count]
-            self._next += len(pairs)
-            there = self._without_holes(pairs, first)
-            if there or not pairs:
-                return there
-        return []
+            if self._next == len(self._records):
+                self._records, self._next = [], 0  # free before the next ones are read
+                self._positions, self._records, self._left_out = next(self._reads, ([], [], None))
+            first, self._next = self._next, min(self._next + count, len(self._records))
+            records, positions = self._records[first : self._next], self._positions[first : self._next]
+            run = self._without_holes(records, positions, first)
+            if run.items or not records:
+                return run
+        return Run([], list)
 
-    def _without_holes(self, pairs: Pairs, first: int) -> Pairs:
-        """Return the pairs with records, and note how many of all they are, and how many records failed.
+    def _without_holes(self, records: list[Any], positions: list[Token], first: int) -> Run:
+        """Return the records that are there, and note how many of all they are, and how many failed.
 
         Args:
-            pairs: some of what was read together.
+            records: some of what was read together.
+            positions: their positions.
             first: the index of the first of them in that.
         """
-        taken = self._consumed.taken
-        if not any(map(is_, map(ITEM, pairs), itertools.repeat(HOLE))):
-            self._consumed.add(range(taken + 1, taken + len(pairs) + 1), taken=taken + len(pairs))
-            self._failed.add(itertools.repeat(self._holes, len(pairs)), taken=self._holes)
+        taken, count = self._consumed.taken, len(records)
+        if not any(map(is_, records, itertools.repeat(HOLE))):
+            self._consumed.add(range(taken + 1, taken + count + 1), taken=taken + count)
+            self._failed.add(itertools.repeat(self._holes, count), taken=self._holes)
             self._holes_in_row = 0
-            return pairs
-        numbered, failed = [], []
-        for at, pair in enumerate(pairs):
-            if pair[1] is not HOLE:
-                numbered.append((taken + at + 1, pair))
+            return Run(records, lambda: positions)
+        there, failed = list[int](), list[int]()
+        for at, record in enumerate(records):
+            if record is not HOLE:
+                there.append(at)
                 failed.append(self._holes)
             elif self._left_out is None or not self._left_out[first + at]:
                 self._holes += 1
-        self._consumed.add([number for number, _ in numbered], taken=taken + len(pairs))
+        self._consumed.add([taken + at + 1 for at in there], taken=taken + count)
         self._failed.add(failed, taken=self._holes)
         # The detector looks at the epochs that were read, and the state is settled only when records come.
         self._lane.state["at"] = self._consumed.taken
-        self._holes_in_row = 0 if numbered else self._stall.after(self._holes_in_row, len(pairs))
-        return [pair for _, pair in numbered]
+        self._holes_in_row = 0 if there else self._stall.after(self._holes_in_row, count)
+        return Run([records[at] for at in there], lambda: [positions[at] for at in there])
 
     def values(self, behind: int) -> dict[str, Any]:
         """Return the number of the lane's records that were read, and how many of them failed."""

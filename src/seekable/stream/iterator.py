@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+import itertools
+import operator
+from typing import TYPE_CHECKING, Any, final
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.nodes.endless_run import NEVER, EndlessRunWatch
-from seekable.nodes.evaluated import row_files_of
 from seekable.state.canonical import plain_json
-from seekable.state.descriptions import PipelineDescription, mismatch, text_of
 from seekable.state.document import StreamState, other_kind, parse_state
-from seekable.stream.from_dataset import passes_of
+from seekable.stream.from_dataset import passes_of, stages_of
 from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.lineage import PartlyDelivered, rows_given, splitting_lineage
 from seekable.stream.stage import Leaf, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from seekable.nodes import evaluated
     from seekable.nodes.node import Node
+    from seekable.state import descriptions
+    from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
+else:
+    evaluated = lazy("seekable.nodes.evaluated")
+    descriptions = lazy("seekable.state.descriptions")
 
 __all__ = ["StreamIterator", "check_resumable", "check_stream", "datasets_of", "text_of_stream"]
 
@@ -35,22 +42,19 @@ class StreamIterator:
     def __init__(self, stage: Stage, lanes: Sequence[int] | None = None) -> None:
         """Begin before the first item of some lanes; of all lanes if ``lanes`` is left out."""
         self._stage = stage
-        self._stage_lanes = stage.lanes
         self._lanes = range(stage.lanes) if lanes is None else lanes
-        self._begin({lane: LaneIterator(stage, lane) for lane in self._lanes})
         self._lineage = splitting_lineage(stage)
         self._partly_delivered = PartlyDelivered(self._lineage)
-        self._slot = 0
-        self._empty = 0
-        """The number of slots so far that had no item."""
-        self._token: Token = None
+        self._items: Iterator[Any] = iter(())
         self._failed: BaseException | None = None
-        self._watch_from(0)
+        self._begin({lane: LaneIterator(stage, lane) for lane in self._lanes}, step=0, slot=0)
 
     @property
     def token(self) -> Token:
         """The token of the item that was delivered last; None before the first item."""
-        return self._token
+        lanes = self._stage.lanes
+        last = self._iterators.get(0 if lanes == 1 else (self._slot() - 1) % lanes)
+        return None if last is None else last.token
 
     def __iter__(self) -> StreamIterator:
         return self
@@ -64,41 +68,14 @@ class StreamIterator:
             Exception: what a function of a stage raised, with a note that names the stage and the item. After
                 any error the iterator raises the same error again.
         """
-        if self._slot >= self._look_at:
-            self._look()
-        try:
-            pair = self._nexts[self._slot % self._stage_lanes]()
-        except StopIteration:
-            pair = self._from_the_next_lane()
-        except BaseException as error:
-            self._fail(error)
-            raise
-        self._token, item = pair
-        self._slot += 1
-        if self._lineage is not None:
-            self._note((self._slot - 1) % self._stage_lanes)
-        return item
-
-    def _from_the_next_lane(self) -> tuple[Token, Any]:
-        """Return the item of the next slot whose lane has one, where that of the present slot has ended.
-
-        Raises:
-            StopIteration: all lanes have ended.
-        """
-        self._nexts[self._slot % self._stage_lanes] = _ENDED
-        for slot in range(self._slot + 1, self._slot + self._stage_lanes):
+        while True:
             try:
-                pair = self._nexts[slot % self._stage_lanes]()
-            except StopIteration:
-                self._nexts[slot % self._stage_lanes] = _ENDED
-                continue
+                for item in self._items:
+                    return item
             except BaseException as error:
-                self._fail(error)
+                self._failed = error
                 raise
-            self._empty += slot - self._slot
-            self._slot = slot
-            return pair
-        raise StopIteration
+            self._go_on()
 
     def state_dict(self, *, rows: bool = True) -> dict[str, Any]:
         """Return the state after the items delivered so far: a new, JSON-safe dict.
@@ -114,9 +91,8 @@ class StreamIterator:
                 middle of it, where items that they held may be lost.
         """
         if self._failed is not None:
-            count = self._slot - self._empty
             message = (
-                f"the stream failed after {count} items ({self._failed!r:.200}), so there is no state "
+                f"the stream failed after {self._step()} items ({self._failed!r:.200}), so there is no state "
                 f"to go on from: take one before each item that may fail, or load the last one that was taken"
             )
             raise NotResumable(message) from self._failed
@@ -124,8 +100,8 @@ class StreamIterator:
         states = {lane: iterator.states() for lane, iterator in self._iterators.items()}
         return StreamState(
             self._stage.fingerprint,
-            self._slot - self._empty,
-            self._slot,
+            self._step(),
+            self._slot(),
             {lane: [state.document() for state in stages] for lane, stages in states.items()},
             self._stage.lanes,
             given=self._partly_delivered.document(states),
@@ -158,47 +134,76 @@ class StreamIterator:
         iterators = {lane: LaneIterator(self._stage, lane) for lane in self._lanes}
         for lane, iterator in iterators.items():
             iterator.load([StageState.parse(stage) for stage in parsed.lanes[lane]])
-        self._begin(iterators)
         self._partly_delivered = PartlyDelivered(self._lineage, rows_given(parsed.given))
-        self._slot, self._empty = parsed.slot, parsed.slot - parsed.step
-        self._token = self._failed = None
-        self._watch_from(self._slot)
+        self._begin(iterators, step=parsed.step, slot=parsed.slot)
 
-    def _watch_from(self, slot: int) -> None:
-        """Look, from a slot on, whether a stream without an end is read again and again."""
-        self._watch = EndlessRunWatch(slot, "ds.stream(epochs=), or st.take(n),")
-        self._look_at = self._watch.at if self._stage.endless else NEVER
-
-    def _look(self) -> None:
-        if self._failed is None:
-            states = {lane: iterator.states() for lane, iterator in self._iterators.items()}
-            self._watch.look(passes_of(self._stage, states))
-        self._look_at = self._watch.at
-
-    def _note(self, lane: int) -> None:
-        assert self._lineage is not None
-        self._partly_delivered.add(lane, self._lineage.rows(self._token), self._iterators[lane].states)
-
-    def _begin(self, iterators: dict[int, LaneIterator]) -> None:
-        """Set the lanes that run; the other ones give nothing."""
+    def _begin(self, iterators: dict[int, LaneIterator], *, step: int, slot: int) -> None:
+        """Set the lanes that run, from a slot on; the other ones give nothing."""
         self._iterators = iterators
-        self._nexts: list[Callable[[], tuple[Token, Any]]] = [
-            iter(iterators[lane]).__next__ if lane in iterators else _ENDED
-            for lane in range(self._stage_lanes)
-        ]
+        self._step_before = step
+        """The number of items before those of the iterators."""
+        self._failed = None
+        # It looks now and then whether a stream without an end is read again and again.
+        parts = sum(1 for _ in stages_of(self._stage))
+        self._watch = EndlessRunWatch(step, "ds.stream(epochs=), or st.take(n),", parts=parts)
+        self._look_at = self._watch.at if self._stage.endless else NEVER
+        self._turn(list(iterators), slot)
 
-    def _fail(self, error: BaseException) -> None:
-        """Let each further call raise the error: what raised it is finished, and would seem to have ended."""
-        self._failed = error
-        self._nexts = [self._raise_again] * self._stage_lanes
+    def _turn(self, lanes: Sequence[int], slot: int) -> None:
+        """Take items of some lanes in turn from a slot on, up to the end of one of them or the next look."""
+        self._turn_slot, self._turn_step = slot, self._step()
+        self._order = sorted(lanes, key=lambda lane: (lane - slot) % self._stage.lanes)
+        """The lanes in the order in which they have their turns."""
+        items = [self._iterators[lane].items for lane in self._order]
+        in_turn = (
+            items[0]
+            if len(items) == 1
+            else map(operator.call, itertools.cycle([each.__next__ for each in items]))
+        )
+        bounded = itertools.islice(in_turn, self._look_at - self._turn_step)
+        self._items = bounded if self._lineage is None else self._noted(bounded, self._lineage)
 
-    def _raise_again(self) -> tuple[Token, Any]:
-        assert self._failed is not None
-        raise self._failed
+    def _go_on(self) -> None:
+        """Begin the next turn after the end of a lane, or after a look.
 
+        Raises:
+            StopIteration: all lanes have ended.
+            BaseException: the iterator has failed with this error.
+        """
+        if self._failed is not None:
+            # What raised it is finished, and would seem to have ended.
+            raise self._failed
+        lanes = self._order
+        if self._step() >= self._look_at:
+            values = [iterator.values() for iterator in self._iterators.values()]
+            self._watch.look(passes_of(self._stage, values))
+            self._look_at = self._watch.at
+        elif lanes:
+            ended = lanes[(self._step() - self._turn_step) % len(lanes)]
+            lanes = [lane for lane in lanes if lane != ended]
+        if not lanes:
+            raise StopIteration
+        self._turn(lanes, self._slot())
 
-_ENDED: Final = iter(()).__next__
-"""The next item of a lane that has none."""
+    def _step(self) -> int:
+        """Return the number of items that were delivered."""
+        return self._step_before + sum(iterator.delivered for iterator in self._iterators.values())
+
+    def _slot(self) -> int:
+        """Return the slot after the item that was delivered last."""
+        count = self._step() - self._turn_step
+        if not count:
+            return self._turn_slot
+        rounds, place = divmod(count - 1, len(self._order))
+        lanes = self._stage.lanes
+        return self._turn_slot + rounds * lanes + (self._order[place] - self._turn_slot) % lanes + 1
+
+    def _noted(self, items: Iterator[Any], lineage: Lineage) -> Iterator[Any]:
+        """Yield items in turn, and note the rows that they were made of."""
+        for lane, item in zip(itertools.cycle(self._order), items, strict=False):
+            iterator = self._iterators[lane]
+            self._partly_delivered.add(lane, lineage.rows(iterator.token), iterator.states)
+            yield item
 
 
 def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None:
@@ -209,8 +214,10 @@ def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None
         CorruptState: the state lacks a lane.
     """
     if state.fingerprint != stage.fingerprint:
-        old = None if state.pipeline is None else PipelineDescription.parse(state.pipeline).tree
-        raise mismatch(state.fingerprint, stage.fingerprint, old=old, new=plain_json(described(stage)))
+        old = None if state.pipeline is None else descriptions.PipelineDescription.parse(state.pipeline).tree
+        raise descriptions.mismatch(
+            state.fingerprint, stage.fingerprint, old=old, new=plain_json(described(stage))
+        )
     missing = state.missing(lanes)
     if state.of != stage.lanes or missing:
         raise CorruptState(
@@ -243,7 +250,7 @@ def check_resumable(stage: Stage) -> None:
 
 def text_of_stream(stage: Stage) -> str:
     """Return a stream's description as text, with the paths of the row files that its datasets use."""
-    return text_of(stage, lambda: _described(stage))
+    return descriptions.text_of(stage, lambda: _described(stage))
 
 
 def datasets_of(stage: Stage) -> Iterator[Node]:
@@ -253,6 +260,10 @@ def datasets_of(stage: Stage) -> Iterator[Node]:
     yield from stage.datasets
 
 
-def _described(stage: Stage) -> PipelineDescription:
-    files = {digest: path for dataset in datasets_of(stage) for digest, path in row_files_of(dataset).items()}
-    return PipelineDescription(described(stage), files)
+def _described(stage: Stage) -> descriptions.PipelineDescription:
+    files = {
+        digest: path
+        for dataset in datasets_of(stage)
+        for digest, path in evaluated.row_files_of(dataset).items()
+    }
+    return descriptions.PipelineDescription(described(stage), files)

@@ -17,9 +17,9 @@ from seekable.stream.shapes import rebuilt
 from seekable.stream.token import all_as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seekable.stream.runs import Pairs, Runs, StageValues
+    from seekable.stream.runs import Run, Runs, StageValues
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
 
@@ -130,9 +130,16 @@ class LaneIterator:
         self._waiting = StageState()
         """The tokens and notes of a buffer that was loaded and not used yet."""
         self._iterator: Iterator[tuple[Token, Any]] | None = None
+        self._items: Iterator[Any] | None = None
         self._runs: Runs | None = None
-        self._left: Iterator[tuple[Token, Any]] | None = None
+        self._left: Iterator[Any] | None = None
         """The items of the last run that are not delivered yet; None if the stage above takes the runs."""
+        self._given = 0
+        """The number of items that were delivered, or are left in that run."""
+        self._tokens: Sequence[Token] = (None,)
+        """The tokens of all items of that run, or of the last item where there are no runs."""
+        self._tokens_of: Callable[[], Iterable[Token]] | None = None
+        """Returns the tokens of that run, if they were not asked for; the run itself is let go of."""
         self._behind = 0
         """The number of items that are taken and not delivered, as of the last ``settle``."""
         self._holes = 0
@@ -162,13 +169,39 @@ class LaneIterator:
     def in_runs(self, runs: Runs) -> Iterator[tuple[Token, Any]]:
         """Return the iterator over the items of runs; the stage above may take the runs themselves."""
         self._runs = runs
-        return itertools.chain.from_iterable(self._delivered())
+        return itertools.chain.from_iterable(
+            zip(self._all_tokens(), left, strict=True) for left in self._items_of_runs()
+        )
 
-    def take(self, count: int, behind: int) -> Pairs:
+    def take(self, count: int, behind: int) -> Run:
         """Return the next run of the stage; see ``Runs.take``."""
         assert self._runs is not None
         self._behind = 0
         return self._runs.take(count, behind)
+
+    @property
+    def items(self) -> Iterator[Any]:
+        """The iterator over the items without their tokens; who has begun with it goes on with it."""
+        if self._items is None:
+            pairs = iter(self)
+            if self._runs is None:
+                self._items = self._noted(pairs)
+            elif _is_own(self.stage):
+                self._items = map(operator.itemgetter(1), pairs)
+            else:
+                self._items = itertools.chain.from_iterable(self._items_of_runs())
+        return self._items
+
+    @property
+    def delivered(self) -> int:
+        """The number of items that came out of ``items`` so far."""
+        return self._given if self._left is None else self._given - operator.length_hint(self._left)
+
+    @property
+    def token(self) -> Token:
+        """The token of the last of these; None before the first one."""
+        tokens = self._all_tokens()
+        return tokens[-1] if self._left is None else tokens[-1 - operator.length_hint(self._left)]
 
     def cut(self, behind: int) -> StageValues:
         """Return the values of this stage and all below it as they were so many items ago."""
@@ -205,6 +238,11 @@ class LaneIterator:
             state = each._own_state()  # noqa: SLF001 - of this class
             each._waiting = StageState({}, state.tokens, state.notes)  # noqa: SLF001
             each._forget()  # noqa: SLF001
+
+    def values(self) -> StageValues:
+        """Return the values of this stage and all below it, which change with the next item."""
+        self.settle()
+        return [each.state for each in self.walk()]
 
     def states(self) -> list[StageState]:
         """Return the states of this stage and all stages below, in the order of ``walk``."""
@@ -246,14 +284,33 @@ class LaneIterator:
         """Set the values of the stages that make runs to those after the last item that was delivered."""
         self._settle(self._behind if self._left is None else operator.length_hint(self._left))
 
-    def _delivered(self) -> Iterator[Iterator[tuple[Token, Any]]]:
-        """Yield the items of one run after another."""
+    def _items_of_runs(self) -> Iterator[Iterator[Any]]:
+        """Yield the iterator over the items of one run after another; nothing else keeps a run."""
         assert self._runs is not None
         length = RunLength()
-        while pairs := length.take(self._runs.take, 0):
-            self._left = iter(pairs)
+        while self._begin(length.take(self._runs.take, 0)):
+            assert self._left is not None
             yield self._left
         self._left, self._behind = None, END
+
+    def _begin(self, run: Run) -> bool:
+        """Deliver from a run, unless it is without items: then the end has come."""
+        if run.items:
+            self._left, self._tokens_of = iter(run.items), run.tokens
+            self._given += len(run.items)
+        return bool(run.items)
+
+    def _noted(self, pairs: Iterator[tuple[Token, Any]]) -> Iterator[Any]:
+        """Yield the items of pairs, and note their number and the last token."""
+        for token, item in pairs:
+            self._tokens = (token,)
+            self._given += 1
+            yield item
+
+    def _all_tokens(self) -> Sequence[Token]:
+        if self._tokens_of is not None:
+            self._tokens, self._tokens_of = list(self._tokens_of()), None
+        return self._tokens
 
     def _settle(self, behind: int | StageValues) -> None:
         if not isinstance(behind, int):
@@ -269,7 +326,8 @@ class LaneIterator:
 
     def _forget(self) -> None:
         """Let go of the iterator, and of what was read ahead; the next item is made from the state."""
-        self._buffer = self._iterator = self._runs = self._left = None
+        self._given, self._tokens, self._tokens_of = self.delivered, (None,), None
+        self._buffer = self._iterator = self._items = self._runs = self._left = None
         self._behind = 0
 
     def _own_holes(self) -> int:

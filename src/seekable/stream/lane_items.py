@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import BadToken
 from seekable.nodes.columns.arrow_types import common_types
 from seekable.nodes.display import listed
-from seekable.stream.filter import FilterItems
 from seekable.stream.from_dataset import FromDataset
 from seekable.stream.lane import LaneIterator, StageState
+from seekable.stream.map import FilterItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.shapes import SameItems, located
 from seekable.stream.take import RepeatItems

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.stream.batch import BatchItems, Bucket
-from seekable.stream.filter import FilterItems
-from seekable.stream.flatten import Flatten
-from seekable.stream.map import MapItems
+from seekable.stream.map import FilterItems, Flatten, MapItems
 from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat

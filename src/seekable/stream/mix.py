@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
-import numpy as np
-
 from seekable._cached import cached
 from seekable.nodes.display import listed
 from seekable.order.keys import derive, kind_key
@@ -68,7 +66,7 @@ class MixItems(SeveralInputs, InputItems):
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Return the iterator over items that are drawn from the parts that the mixture's order names."""
         if self._joint is not None:
-            return lane.in_runs(MixedSources(self._joint, lane, labels_of=self.labels, stop=self.stop))
+            return lane.in_runs(MixedSources(self._joint, lane, draws_of=self.draws, stop=self.stop))
         if all(part.has_runs for part in lane.inputs):
             return lane.in_runs(MixedRuns(self.labels, self.stop, lane))
         return self._one_by_one(lane)
@@ -102,7 +100,14 @@ class MixItems(SeveralInputs, InputItems):
         return min((lane.inputs[i].epochs for i in drawn), default=0)
 
     def labels(self, state: dict[str, Any], lane: int, draw: int, count: int = FIRST_DRAWS) -> Int64s | None:
-        """Return the indices of the parts that are drawn next; None if all parts have ended.
+        """Return the indices of the parts that are drawn next, as ``draws``."""
+        draws = self.draws(state, lane, draw, count)
+        return None if draws is None else draws[0]
+
+    def draws(self, state: dict[str, Any], lane: int, draw: int, count: int) -> tuple[Int64s, Int64s] | None:
+        """Return the indices of the parts that are drawn next, and numbers; None if all parts have ended.
+
+        The numbers count the draws of each part, from any number on.
 
         Args:
             state: names the parts that have ended, and the weights of a run that was steered, with the draw
@@ -114,11 +119,7 @@ class MixItems(SeveralInputs, InputItems):
         ended = frozenset(state.get("ended", ()))
         since = state.get("since", 0)
         mixture = self._mixture(ended, since, tuple(state.get("steered", ())))
-        if mixture is None:
-            return None
-        draws = np.arange(draw - since, draw - since + count, dtype=np.int64)
-        labels, _ = mixture.route(draws * self.lanes + lane)
-        return labels
+        return None if mixture is None else mixture.drawn(lane, draw - since, count)
 
     def _mixture(self, ended: frozenset[int], since: int, steered: tuple[int, ...] = ()) -> Mixture | None:
         """Return the order of the parts that have not ended, from draw ``since`` on.

@@ -8,7 +8,7 @@ its hundreds.
 from __future__ import annotations
 
 import operator
-from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, final
 
 import numpy as np
@@ -19,19 +19,20 @@ from seekable.nodes.files.leaf import FilesLeaf
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.from_dataset import FIRST_READ, MOST_READ, FromDataset
-from seekable.stream.runs import END, RunLength, Runs
+from seekable.stream.runs import END, Run, RunLength, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import Plan
-    from seekable.stream.runs import Pairs, StageValues
+    from seekable.stream.runs import StageValues
     from seekable.stream.stage import Lane, Stage
     from seekable.stream.token import Token
 
     Labels = Callable[[dict[str, Any], int, int, int], Int64s | None]
-    """Returns the parts of the next draws, given a mixture's values, lane, first draw and count of draws."""
+    Draws = Callable[[dict[str, Any], int, int, int], tuple[Int64s, Int64s] | None]
+    """`MixItems.labels` and `MixItems.draws`."""
 
 __all__ = ["FIRST_DRAWS", "MOST_DRAWS", "JointRead", "MixedRuns", "MixedSources"]
 
@@ -113,15 +114,16 @@ class MixedRuns(Runs):
         self._next = 0
         self._count = FIRST_DRAWS
         self._lengths = [RunLength() for _ in self._parts]
-        self._left: list[Iterator[tuple[Token, Any]]] = [iter(())] * len(self._parts)
+        self._left: list[Iterator[Any]] = [iter(())] * len(self._parts)
         """The items of each part's last run that are not drawn yet."""
         self._nexts: list[Callable[[], tuple[Token, Any]]] = [left.__next__ for left in self._left]
+        """The next pair of a token and an item of each part's last run."""
         self._error: Exception | None = None
 
-    def take(self, count: int, behind: int) -> Pairs:
+    def take(self, count: int, behind: int) -> Run:
         """Draw each item from the part that the mixture's order names."""
         self._draws.keep(behind)
-        pairs: Pairs = []
+        pairs: list[tuple[Token, Any]] = []
         while len(pairs) < count and self._error is None and self._find_labels():
             labels = self._labels[self._next : self._next + count - len(pairs)]
             before = len(pairs)
@@ -135,7 +137,9 @@ class MixedRuns(Runs):
         if self._error is not None and not pairs:
             raise self._error
         labels = self._draws.last(len(pairs))
-        return [((label, token), item) for label, (token, item) in zip(labels, pairs, strict=True)]
+        return Run(
+            list(map(itemgetter(1), pairs)), lambda: zip(labels, map(itemgetter(0), pairs), strict=True)
+        )
 
     def values(self, behind: int) -> dict[str, Any]:
         """Return the number of draws, and the parts that have ended."""
@@ -161,13 +165,13 @@ class MixedRuns(Runs):
     def _next_run(self, label: int) -> None:
         """Take the next run of a part; without one it has ended."""
         try:
-            pairs = self._lengths[label].take(self._parts[label].take, self._draws.behind(label))
+            run = self._lengths[label].take(self._parts[label].take, self._draws.behind(label))
         except Exception as error:  # noqa: BLE001 - a user's function raises anything; raised in its turn
             self._error = error
             return
-        self._left[label] = iter(pairs)
-        self._nexts[label] = self._left[label].__next__
-        if not pairs:
+        self._left[label] = iter(run.items)
+        self._nexts[label] = zip(run.tokens(), self._left[label], strict=False).__next__
+        if not run.items:
             self._labels, self._next = [], 0
             self._draws.end(label)
 
@@ -195,46 +199,68 @@ class JointRead(NamedTuple):
 
 
 class _Planned(NamedTuple):
-    """_Draws whose order is resolved: their parts and positions, and the part that ends before the next."""
+    """Draws whose order is resolved."""
+
+    taken: Int64s
+    """The number of records that were taken of each part before them, over all epochs."""
+
+    labels: Int64s
+    """The part of each draw."""
+
+    positions: Int64s
+
+    ended: int | None
+    """The part that has ended when the next draw comes."""
+
+
+class _Read(NamedTuple):
+    """Draws whose records were read together."""
+
+    planned: _Planned
+    """Draws of which these are some."""
+
+    first: int
+    """The number of those before these; all of them in the place of a part that has ended."""
 
     labels: list[int]
     positions: list[int]
-    ended: int | None
+    records: list[Any]
 
 
 @final
 class MixedSources(Runs):
     """The records of several datasets in one lane."""
 
-    def __init__(self, joint: JointRead, lane: Lane, *, labels_of: Labels, stop: _Stop) -> None:
+    def __init__(self, joint: JointRead, lane: Lane, *, draws_of: Draws, stop: _Stop) -> None:
         self._joint, self._lane = joint, lane.number
-        self._labels_of, self._stop = labels_of, stop
+        self._draws_of, self._stop = draws_of, stop
         self._draws = _Draws(stop, lane)
         self._begun = [below.cut(0)[0] for below in lane.inputs]
-        self._taken = Counter({part: values.get("at", 0) for part, values in enumerate(self._begun)})
-        """The number of records that were taken of each part, over all epochs."""
-        self._reads = self._read()
-        self._labels: list[int] = []
-        self._pairs: Pairs = []
-        """Records that were read together, from number ``_next`` on those that are not taken."""
+        taken = np.array([values.get("at", 0) for values in self._begun], dtype=np.int64)
+        none = np.empty(0, dtype=np.int64)
+        self._last = _Read(_Planned(taken, none, none, None), 0, [], [], [])
+        """The records that were read last, from number ``_next`` on those that are not taken."""
         self._next = 0
+        self._reads = self._read()
 
-    def take(self, count: int, behind: int) -> Pairs:
+    def take(self, count: int, behind: int) -> Run:
         """Return the next records; what was read together is given out in parts."""
         self._draws.keep(behind)
-        while self._next == len(self._pairs):
-            ended, self._labels, self._pairs = next(self._reads, (None, [], []))
+        while self._next == len(self._last.records):
+            # Free before the next ones are read; and those before them count as taken.
+            self._last = self._last._replace(first=self._last.first + self._next, records=[])
             self._next = 0
-            if ended is not None:
-                self._draws.end(ended)
-            elif not self._pairs:
-                return []
-        stop = self._next + count
-        pairs, labels = self._pairs[self._next : stop], self._labels[self._next : stop]
-        self._next += len(pairs)
+            last = next(self._reads, None)
+            if last is None:
+                return Run([], list)
+            self._last = last
+            if last.planned.ended is not None and last.first == last.planned.labels.size:
+                self._draws.end(last.planned.ended)
+        at = slice(self._next, self._next + count)
+        records, labels, positions = self._last.records[at], self._last.labels[at], self._last.positions[at]
+        self._next += len(records)
         self._draws.add(labels)
-        self._taken.update(labels)
-        return pairs
+        return Run(records, lambda: zip(labels, positions, strict=True))
 
     def values(self, behind: int) -> dict[str, Any]:
         """Return the number of draws, and the parts that have ended."""
@@ -242,43 +268,43 @@ class MixedSources(Runs):
 
     def below(self, behind: int) -> list[StageValues]:
         """Return the values of each part: how many of its records were taken and are not behind."""
-        taken = self._taken.copy()
-        taken.subtract(self._draws.last(max(behind, 0)))
+        planned, parts = self._last.planned, len(self._begun)
+        taken = planned.taken + np.bincount(planned.labels[: self._last.first + self._next], minlength=parts)
+        left = np.array(self._draws.last(max(behind, 0)), dtype=np.int64)
+        counts = (taken - np.bincount(left, minlength=parts)).tolist()
         return [
-            [{**begun, "at": taken[part]} if taken[part] else begun] for part, begun in enumerate(self._begun)
+            [{**begun, "at": count} if count else begun]
+            for begun, count in zip(self._begun, counts, strict=True)
         ]
 
-    def _read(self) -> Iterator[tuple[int | None, list[int], Pairs]]:
-        """Yield the parts of some draws and their records with tokens, and each part that has ended."""
+    def _read(self) -> Iterator[_Read]:
+        """Yield the records of some draws, and each part that has ended."""
         at_once = FIRST_READ
         for planned, plan, ahead in reads_ahead(self._planned()):
-            tokens = list(zip(planned.labels, planned.positions, strict=True))
+            labels, positions = planned.labels.tolist(), planned.positions.tolist()
             first = 0
-            while first < len(tokens):
-                last = min(first + at_once, len(tokens))
+            while first < len(labels):
+                last = min(first + at_once, len(labels))
                 ahead.read_to(last)
-                records = plan.slice(first, last).read()
-                yield None, planned.labels[first:last], list(zip(tokens[first:last], records, strict=True))
+                at = slice(first, last)
+                yield _Read(planned, first, labels[at], positions[at], plan.slice(first, last).read())
                 first, at_once = last, min(2 * at_once, MOST_READ)
             if planned.ended is not None:
-                yield planned.ended, [], []
+                yield _Read(planned, first, [], [], [])
 
     def _planned(self) -> Iterator[tuple[_Planned, Plan]]:
         """Yield the draws from now on, and their plans, each up to the end of a part."""
-        taken = [self._taken[part] for part in range(len(self._begun))]
-        numbers = _LaneRows(self._joint.sources, self._lane, taken)
+        rows = _LaneRows(self._joint.sources, self._lane, self._last.planned.taken)
         state, draw, count = self._draws.values(END), self._draws.count, FIRST_DRAWS
-        while (labels := self._labels_of(state, self._lane, draw, count)) is not None:
-            which, positions, ended = numbers.next(labels)
-            draw += which.size
-            yield (
-                _Planned(which.tolist(), positions.tolist(), ended),
-                self._joint.graph.plan(which, positions),
-            )
-            if ended is not None and self._stop == "first":
+        while (draws := self._draws_of(state, self._lane, draw, count)) is not None:
+            planned = rows.next(*draws)
+            draw += planned.labels.size
+            yield planned, self._joint.graph.plan(planned.labels, planned.positions)
+            if planned.ended is not None and self._stop == "first":
                 return
-            if ended is not None:
-                state = {**state, "ended": [*state.get("ended", ()), ended], "since": draw}
+            if planned.ended is not None:
+                ended = [*state.get("ended", ()), planned.ended]
+                state = {**state, "ended": ended, "since": draw}
             count = MOST_DRAWS
 
 
@@ -286,7 +312,7 @@ class MixedSources(Runs):
 class _LaneRows:
     """Counts the rows of one lane in several datasets, and finds their positions."""
 
-    def __init__(self, sources: Sequence[FromDataset], lane: int, taken: Sequence[int]) -> None:
+    def __init__(self, sources: Sequence[FromDataset], lane: int, taken: Int64s) -> None:
         sizes = [source.dataset.size for source in sources]
         rows = [
             _ENDLESS if size is None else num_lane_rows(size, source.lanes, lane)
@@ -296,34 +322,28 @@ class _LaneRows:
         self._lanes, self._lane = sources[0].lanes, lane
         self._sizes = np.array([size or 0 for size in sizes], dtype=np.int64)
         self._rows = np.array(rows, dtype=np.int64)
-        self._next = bounds[:, 0] + np.array(taken, dtype=np.int64)
-        self._ends = np.where(self._rows == 0, self._next, bounds[:, 1])
+        self._taken, self._first = taken, bounds[:, 0]
+        self._ends = np.where(self._rows == 0, self._first + taken, bounds[:, 1])
 
-    def next(self, labels: Int64s) -> tuple[Int64s, Int64s, int | None]:
-        """Return the next draws and their positions, up to one of a part that has ended, and that part."""
-        numbers = self._next[labels] + _ranks(labels)
+    def next(self, labels: Int64s, numbers: Int64s) -> _Planned:
+        """Return the next draws and their positions, up to one of a part that has ended.
+
+        Args:
+            labels: the part of each draw.
+            numbers: the number of the draw among those of its part, from any number on.
+        """
+        taken, first = self._taken, np.zeros_like(self._taken)
+        # Of the values for one index the last one is kept: that of the first draw of a part.
+        first[labels[::-1]] = numbers[::-1]
+        numbers = (self._first + taken - first)[labels] + numbers
         over = np.flatnonzero(numbers >= self._ends[labels])
         ended = int(labels[over[0]]) if over.size else None
         if over.size:
             labels, numbers = labels[: over[0]], numbers[: over[0]]
-        self._next += np.bincount(labels, minlength=self._next.size)
+        self._taken = taken + np.bincount(labels, minlength=taken.size)
         epochs, turns = np.divmod(numbers, self._rows[labels])
-        return labels, epochs * self._sizes[labels] + turns * self._lanes + self._lane, ended
-
-
-def _ranks(labels: Int64s) -> Int64s:
-    """Return how many equal labels are before each one.
-
-    Example:
-        >>> _ranks(np.array([5, 7, 5, 5, 7])).tolist()
-        [0, 0, 1, 2, 1]
-    """
-    order = np.argsort(labels, kind="stable")
-    ordered = labels[order]
-    begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if labels.size else order
-    ranks = np.empty_like(labels)
-    ranks[order] = np.arange(labels.size) - np.repeat(begins, np.diff(np.r_[begins, labels.size]))
-    return ranks
+        positions = epochs * self._sizes[labels] + turns * self._lanes + self._lane
+        return _Planned(taken, labels, positions, ended)
 
 
 def _is_plain(source: FromDataset) -> bool:

@@ -1,30 +1,26 @@
-"""Items that stages without memory make many at a time, with the state after each of them.
+"""Items that stages without memory make many at a time, with the token of each and the state after it.
 
-A stage that keeps no item may make *runs*, lists of items with their tokens, in the place of single items.
-The items of a run are delivered later, one by one. So a state is computed when it is asked for, from the
-number of items that are *behind*: taken, and not delivered yet. Where memory lies between two stages, such as
-a buffer, the upper one takes single items.
+A stage that keeps no item may make *runs*, lists of items, in the place of single items with their tokens.
+The items of a run are delivered later, one by one. So tokens are made when they are asked for, and a state is
+computed from the number of items that are *behind*: taken, and not delivered yet. Where memory lies between
+two stages, such as a buffer, the upper one takes single items.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from seekable.stream.token import Token
 
-    Pairs = list[tuple[Token, Any]]
     StageValues = Sequence[dict[str, Any]]
     """The values of a stage and of all those below it after some item, in the order of ``walk``."""
 
-__all__ = ["END", "ITEM", "TOKEN", "ConsumedCounts", "RunLength", "Runs", "called"]
-
-TOKEN, ITEM = itemgetter(0), itemgetter(1)
+__all__ = ["END", "ConsumedCounts", "Run", "RunLength", "Runs", "called"]
 
 END: Final = -1
 """In the place of a number of items that are behind: all were delivered, and the end was seen."""
@@ -36,12 +32,23 @@ _QUICK: Final = 0.001
 """The seconds that a run may take before its first item is delivered."""
 
 
+class Run(NamedTuple):
+    """Some consecutive items of a stage in one lane."""
+
+    items: list[Any]
+
+    tokens: Callable[[], Iterable[Token]]
+    """Returns the token of each item: made when they are asked for, because most runs are never asked.
+
+    It keeps no items: these are free when they are delivered, so that the next ones find warm memory."""
+
+
 class Runs(ABC):
     """Makes the items of one stage in one lane."""
 
     @abstractmethod
-    def take(self, count: int, behind: int) -> Pairs:
-        """Return the next items, each after its token: at most ``count``, and none only at the end.
+    def take(self, count: int, behind: int) -> Run:
+        """Return the next items: at most ``count``, and none only at the end.
 
         An error of a function is raised where its item would be the first one of a run.
 
@@ -71,13 +78,13 @@ class RunLength:
     def __init__(self) -> None:
         self._count = 1
 
-    def take(self, source: Callable[[int, int], Pairs], behind: int) -> Pairs:
+    def take(self, source: Callable[[int, int], Run], behind: int) -> Run:
         """Return the next run of a source; its time decides how long the one after it is."""
         begun = time.perf_counter()
-        pairs = source(self._count, behind)
+        run = source(self._count, behind)
         is_quick = time.perf_counter() - begun < _QUICK
         self._count = min(2 * self._count, _MOST) if is_quick else max(1, self._count // 2)
-        return pairs
+        return run
 
 
 @final

@@ -37,10 +37,18 @@ if TYPE_CHECKING:
 
     from seekable.nodes.node import Node
     from seekable.stream.buffer import TokenBuffer
-    from seekable.stream.runs import Pairs, Runs, StageValues
+    from seekable.stream.runs import Run, Runs, StageValues
     from seekable.stream.token import Token
 
-__all__ = ["Inner", "Lane", "LaneInput", "Leaf", "Stage", "described", "expression"]
+__all__ = [
+    "Inner",
+    "Lane",
+    "LaneInput",
+    "Leaf",
+    "Stage",
+    "described",
+    "expression",
+]
 
 
 class LaneInput(Protocol):
@@ -68,7 +76,7 @@ class LaneInput(Protocol):
         """True if the input makes runs, which ``take`` returns in the place of single items."""
         ...
 
-    def take(self, count: int, behind: int) -> Pairs:
+    def take(self, count: int, behind: int) -> Run:
         """Return the next run of an input that makes runs; see ``seekable.stream.runs.Runs.take``."""
         ...
 

@@ -12,11 +12,9 @@ from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.nodes.display import listed, preformatted
 from seekable.nodes.node import HoldsNode, node_of
 from seekable.stream.batch import BatchItems, Bucket, CostLimit, checked_boundaries, checked_cost
-from seekable.stream.filter import FilterItems
-from seekable.stream.flatten import Flatten
 from seekable.stream.iterator import StreamIterator, check_resumable
 from seekable.stream.lineage import OWN_KINDS
-from seekable.stream.map import MapItems
+from seekable.stream.map import FilterItems, Flatten, MapItems
 from seekable.stream.overlay import Overlay, checked_partners
 from seekable.stream.pack import PackBestFit, PackConcat, PackOptions, aligned_keys
 from seekable.stream.shapes import OneInput, located, rebuilt

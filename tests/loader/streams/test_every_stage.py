@@ -13,8 +13,7 @@ from tests.thrift import one_of_each, sample, turns
 
 import seekable as sk
 from seekable.formats.lines.line_stream import FromLines
-from seekable.loader.lane_batches import LaneReader
-from seekable.loader.lane_deltas import LaneStates
+from seekable.loader.lane_batches import LaneReader, LaneStates
 from seekable.nodes.rows_to_exclude import rows_left_out
 from seekable.state.journal import Exclude
 from seekable.stream.batch import Bucket
