@@ -114,12 +114,17 @@ def _stream(data: Data) -> Iterator[Row]:
     whole = mixed.filter(is_even).map(text)
     jobs: Jobs = {
         "slice and decode": partial(floors.decoded_in_batches, spans, BATCH),
-        "sources and mixture": lambda: _drain(itertools.islice(LaneIterator(mixed.stage, 0), count)),
-        "filter": lambda: _drain(itertools.islice(LaneIterator(mixed.filter(is_even).stage, 0), passed)),
-        "map": lambda: _drain(itertools.islice(LaneIterator(whole.stage, 0), passed)),
-        "slots and tokens": lambda: _drain(itertools.islice(whole, passed)),
+        "sources and mixture": lambda: _drain(_items(mixed, count)),
+        "filter": lambda: _drain(_items(mixed.filter(is_even), passed)),
+        "map": lambda: _drain(_items(whole, passed)),
+        "slots": lambda: _drain(itertools.islice(whole, passed)),
     }
     yield from _layers("epoch of a stream", jobs, count=count, data=data)
+
+
+def _items(stream: sk.Stream, count: int) -> Iterator[object]:
+    """Return the first items of the first lane, without slots."""
+    return itertools.islice(LaneIterator(stream.stage, 0).items, count)
 
 
 def _window(data: Data) -> Iterator[Row]:

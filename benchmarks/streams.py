@@ -101,7 +101,7 @@ def _sources(data: Data) -> Iterator[Row]:
 
 def _restore(data: Data) -> Iterator[Row]:
     """Measure from a state to the first item, with items that wait, at several positions and graphs."""
-    waiting = min(_WAITING, data.sizes.records // 8)
+    waiting = min(_WAITING, data.sizes.records // 4)
     plain = _mixed(data.halves).shuffle(buffer=waiting, seed=1)
     graph = _mixed(data.halves).filter(is_even).map(words).shuffle(buffer=waiting, seed=1).pack(_LENGTH)
     trials = {
