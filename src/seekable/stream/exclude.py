@@ -94,6 +94,10 @@ class LaneExclusions:
         below = list(iterator.walk())
         for place, source in self._sources:
             below[place].stage = self._source_after(place, source, due)
+        for each in below:
+            if isinstance(each.stage, MixItems):
+                # A mixture may read its sources together. What waits above is made again from the whole ones.
+                each.stage = each.stage.with_inputs([part.stage for part in each.inputs])
         self._changed[iterator.number] = due
 
     def _source_after(self, place: int, source: FromDataset, count: int) -> FromDataset:

@@ -16,6 +16,7 @@ import numpy as np
 from seekable.nodes.bases import calls_functions, leaves_of
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.files.leaf import FilesLeaf
+from seekable.nodes.graph import nodes_of
 from seekable.nodes.readahead import reads_ahead
 from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.from_dataset import FIRST_READ, MOST_READ, FromDataset
@@ -38,6 +39,9 @@ __all__ = ["FIRST_DRAWS", "MOST_DRAWS", "JointRead", "MixedRuns", "MixedSources"
 
 _Stop = Literal["first", "all"]
 """The parts whose ends end a mixture."""
+
+_HOLES: Final = "with_holes"
+"""The kind of the nodes that leave records out, and holes in their place."""
 
 FIRST_DRAWS, MOST_DRAWS = 1024, 4096
 """_Draws that are labelled together. The first array is smaller, so that the first item comes soon."""
@@ -349,5 +353,7 @@ class _LaneRows:
 def _is_plain(source: FromDataset) -> bool:
     dataset = source.dataset
     if calls_functions(dataset) or (dataset.size == 0 and source.endless):
+        return False
+    if any(node.kind == _HOLES for node in nodes_of(dataset)):
         return False
     return all(isinstance(part, FilesLeaf) for leaf in leaves_of(dataset) for part in leaf.parts)

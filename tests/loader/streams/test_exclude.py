@@ -163,3 +163,41 @@ def test_rows_of_named_streams_count_as_their_datasets_have_them() -> None:
     ):
         with pytest.raises(error, match=message):
             loader.exclude(what)
+
+
+def same(record: dict[str, Any]) -> dict[str, Any]:
+    return record
+
+
+def test_a_mixture_of_files_leaves_out_what_each_of_its_sources_would(tmp_path: Path) -> None:
+    """Its sources are read together; below a function each is read for itself, from the start or after it."""
+    for name in "ab":
+        lines = [json.dumps({"id": f"{name}{row}"}) + "\n" for row in range(30)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    parts = [sk.open(tmp_path / f"{name}.jsonl").shuffle(1) for name in "ab"]
+    gone = [(str(tmp_path / "a.jsonl"), row) for row in range(0, 30, 2)]
+
+    def mixed(parts: list[sk.Dataset], *, apart: bool) -> sk.Stream:
+        streams = [part.stream(lanes=2) for part in parts]
+        return sk.mix([each.map(same) for each in streams] if apart else streams, weights=[1, 1], seed=0)
+
+    def run(*, apart: bool, state: dict[str, Any] | None = None) -> sk.Loader:
+        stream = mixed(parts, apart=apart).shuffle(buffer=4, seed=3)
+        loader = make(stream, global_batch_size=4, steps=40)
+        if state is None:
+            loader.exclude(gone, at=5)
+        else:
+            loader.load_state_dict(json.loads(json.dumps(state)))
+        return loader
+
+    wanted, found = list(run(apart=True)), run(apart=False)
+    states = [found.state_dict()]
+    assert [states.append(found.state_dict()) or batch for batch in found] == wanted  # type: ignore[func-returns-value]
+    late = {record["id"] for batch in wanted[8:] for record in batch}
+    assert not late & {f"a{row}" for _, row in gone}
+    for cut in range(0, len(wanted), 7):
+        assert list(run(apart=False, state=states[cut])) == wanted[cut:]
+    left = [parts[0].without(gone, fill="hole"), parts[1]]
+    together, apart = (list(itertools.islice(mixed(left, apart=apart), 200)) for apart in (False, True))
+    assert together == apart
+    assert sk.HOLE not in together
