@@ -273,26 +273,36 @@ class _FilesPlan(Plan):
             if activity.may_wait:
                 self._advise(np.argsort(self.rows))
             slices = self.reader.slices
-            views = self._views() if slices is None else slices.read(self.files, self.starts, self.ends)
+            if slices is None:
+                order, files, is_many = self._by_row()
+                views = self._views(order, files, copies=is_many)
+            else:
+                views = slices.read(self.files, self.starts, self.ends)
             made = use(views)
             activity.note(disk_reads() - before)
             return made
 
-    def _views(self) -> list[memoryview]:
-        by_file, files = list(self._by_file()), self.reader.files
-        # A view keeps its file open.
-        copies, use, now = len(by_file) > _FILES_AT_ONCE, next_use(), monotonic_ns()
-        views: list[memoryview] = [memoryview(b"")] * len(self)
-        for file, at in by_file:
-            mapped = files.mapped(file, use)
-            if now >= mapped.next_look_ns:
-                mapped.check()
-            view = mapped.view
-            spans = zip(self.starts[at].tolist(), self.ends[at].tolist(), strict=True)
-            if len(by_file) == 1:
-                return [view[start:end] for start, end in spans]
-            for place, (start, end) in zip(at.tolist(), spans, strict=True):
-                views[place] = memoryview(bytes(view[start:end])) if copies else view[start:end]
+    def _by_row(self) -> tuple[NDArray[np.intp], NDArray[np.int64], bool]:
+        """Sort the records by file and offset: their indices, their files, and True if these are many."""
+        order = np.argsort(self.rows)
+        files = self.files[order]
+        return order, files, bool(np.count_nonzero(np.diff(files)) >= _FILES_AT_ONCE)
+
+    def _views(self, order: NDArray[np.intp], files: NDArray[np.int64], *, copies: bool) -> list[memoryview]:
+        """Return the ranges of the records; of many files copies, because a view keeps its file open."""
+        starts, ends, use, now = self.starts[order], self.ends[order], next_use(), monotonic_ns()
+        views: list[memoryview] = [memoryview(b"")] * order.size
+        current = -1
+        # No array operation for each file: of many files there is hardly more than a record of each.
+        for place, file, start, end in zip(
+            order.tolist(), files.tolist(), starts.tolist(), ends.tolist(), strict=True
+        ):
+            if file != current:
+                current, mapped = file, self.reader.files.mapped(file, use)
+                if now >= mapped.next_look_ns:
+                    mapped.check()
+                view = mapped.view
+            views[place] = memoryview(bytes(view[start:end])) if copies else view[start:end]
         return views
 
     def _by_file(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
@@ -324,15 +334,15 @@ class _FilesPlan(Plan):
         return last
 
     def _decoded_local(self) -> list[Any]:
-        if self.reader.many is not None:
+        order, files, is_many = self._by_row()
+        if self.reader.many is not None and not is_many:
             try:
-                return self.reader.many(self._views())
+                return self.reader.many(self._views(order, files, copies=False))
             except IndexStale:
                 raise
             except Exception:  # noqa: BLE001, S110 - decoding them one by one says what is wrong with which
                 pass
-        order = np.argsort(self.rows)
-        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
+        starts, ends = self.starts[order], self.ends[order]
         open_file, fasts = self.reader.files.mapped, self.reader.fasts
         out: list[Any] = [None] * order.size
         current, now, use = -1, monotonic_ns(), next_use()
