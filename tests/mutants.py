@@ -249,7 +249,7 @@ MUTANTS = (
         "        self._reads = source.reads(lane.number, done)\n",
         "        self._reads = source.reads(lane.number, done)\n"
         "        read = 0\n"
-        "        for positions, _ in source.reads(lane.number, 0) if done else ():\n"
+        "        for positions, *_ in source.reads(lane.number, 0) if done else ():\n"
         "            if (read := read + len(positions)) >= done:\n"
         "                break\n",
         tests=("stream/test_no_replay.py",),

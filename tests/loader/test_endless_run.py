@@ -52,6 +52,7 @@ ENDLESS: dict[str, tuple[Callable[[], Any], int]] = {
     "stream": (lambda: data().stream(), 400),
     "lanes": (lambda: data().stream(lanes=3), 400),
     "filter": (lambda: data().stream().filter(is_odd), 200),
+    "functions": (lambda: data().stream().map(abs).map(abs).filter(is_odd).map(abs), 200),
     "flatten": (lambda: data().stream().flatten(twice), 800),
     "buffer": (lambda: data().stream(lanes=2).shuffle(buffer=9, seed=1), 400),
     "mixed streams": (lambda: sk.mix([data().stream()] * 2, weights=[1, 1], seed=0), 800),

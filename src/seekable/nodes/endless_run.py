@@ -16,8 +16,8 @@ NEVER = sys.maxsize
 """More deliveries than there are."""
 
 _FIRST_LOOK = 64
-"""Deliveries before the first look, for each part. Each later look comes after up to twice as many: so looks
-cost nothing beside the deliveries."""
+"""Deliveries before the first look, for each source. Each later look comes after up to twice as many: so
+looks cost nothing beside the deliveries."""
 
 _PASSES = 10
 
@@ -29,14 +29,14 @@ class EndlessRunWatch:
     Args:
         begun: the number of deliveries before the run.
         way: what bounds the run, for the warning.
-        parts: how many parts of the run each look asks; with more of them, looks are rarer.
+        sources: how many sources each look asks; with more of them, looks are rarer.
     """
 
     __slots__ = ("_begun", "_way", "at")
 
-    def __init__(self, begun: int, way: str, *, parts: int = 1) -> None:
+    def __init__(self, begun: int, way: str, *, sources: int = 1) -> None:
         self._begun, self._way = begun, way
-        self.at = begun + _FIRST_LOOK * parts
+        self.at = begun + _FIRST_LOOK * sources
         """The number of deliveries at which to look next."""
 
     def look(self, passes: float) -> None:

@@ -144,8 +144,8 @@ class StreamIterator:
         """The number of items before those of the iterators."""
         self._failed = None
         # It looks now and then whether a stream without an end is read again and again.
-        parts = sum(1 for _ in stages_of(self._stage))
-        self._watch = EndlessRunWatch(step, "ds.stream(epochs=), or st.take(n),", parts=parts)
+        sources = sum(not each.inputs for each in stages_of(self._stage))
+        self._watch = EndlessRunWatch(step, "ds.stream(epochs=), or st.take(n),", sources=sources)
         self._look_at = self._watch.at if self._stage.endless else NEVER
         self._turn(list(iterators), slot)
 
