@@ -101,17 +101,17 @@ def test_any_texts(family: str, system: str | None, texts: list[str], reasoning:
 ODD = """
 {% for m in messages %}{% generation %}{{ m.content[0] }}{% endgeneration %}{{ m.content[1:] }}{% endfor %}
 {% for m in messages %}{{ m.content[:1] }}{% generation %}{% endgeneration %}{{ m.content[1:] }}{% endfor %}
-{% generation %}{% endgeneration %}{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{%
-endfor %} {% generation %}{% for m in messages %}{{ m.content }}{% if loop.index > 2 %}{% break %}{% endif
-%}{% endfor %}{% endgeneration %} {{ messages | map(attribute='content') | join('; ') | upper }}{{ messages |
-length }}{{ 7 // 2 ** 2 % 3 }} {{ messages | tojson(indent=2) }}{{ [messages[0].content] * 2 }}{{ ('a', 1) ~
-{'b': [none, true]} }} {% macro f(x) %}<{{ x }}>{{ caller() if caller }}{% endmacro %}{% call f('é') %}é{%
-endcall %}{{ f(2) }} {% set ns = namespace(n=0) %}{% for m in messages recursive %}{% set ns.n = ns.n + loop.index %}{% else %}none{% endfor %}{{ ns.n }}
-{% set x %}{{ messages[0].content }}!{% endset %}{{ x.format(1) }}{{ '%s-%d' % (x, 3) }}{{ '{:>4}'.format(x)
-}} {{ dict(a=1).items() | list }}{{ messages[-1].content.replace('a', 'b') | replace('b', 'c') | indent(2) |
-center(30) }} {{ undefined_thing }}{{ messages[0].nothing is defined }}{{ messages[0].get('content', 1) }}{%
-raw %}{% for %}{% endraw %}
-""".strip().splitlines()  # noqa: E501 - each is one line
+{% generation %}{% endgeneration %}{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}
+{% generation %}{% for m in messages %}{{ m.content }}{% if loop.index > 2 %}{% break %}{% endif %}{% endfor %}{% endgeneration %}
+{{ messages | map(attribute='content') | join('; ') | upper }}{{ messages | length }}{{ 7 // 2 ** 2 % 3 }}
+{{ messages | tojson(indent=2) }}{{ [messages[0].content] * 2 }}{{ ('a', 1) ~ {'b': [none, true]} }}
+{% macro f(x) %}<{{ x }}>{{ caller() if caller }}{% endmacro %}{% call f('é') %}é{% endcall %}{{ f(2) }}
+{% set ns = namespace(n=0) %}{% for m in messages recursive %}{% set ns.n = ns.n + loop.index %}{% else %}none{% endfor %}{{ ns.n }}
+{% set x %}{{ messages[0].content }}!{% endset %}{{ x.format(1) }}{{ '%s-%d' % (x, 3) }}{{ '{:>4}'.format(x) }}
+{{ dict(a=1).items() | list }}{{ messages[-1].content.replace('a', 'b') | replace('b', 'c') | indent(2) | center(30) }}
+{{ undefined_thing }}{{ messages[0].nothing is defined }}{{ messages[0].get('content', 1) }}
+{% raw %}{% for %}{% endraw %}
+""".strip().splitlines()  # noqa: E501 - each template is one line
 
 
 @pytest.mark.parametrize("template", ODD)
