@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from seekable.nodes.files.leaf import OwnKeys
     from seekable.nodes.key import Keys
     from seekable.nodes.node import BatchForm
+    from seekable.storage.mapped import View
 else:
     columns_plan = lazy("seekable.nodes.files.columns_plan")
 
@@ -273,48 +274,32 @@ class _FilesPlan(Plan):
             if activity.may_wait:
                 self._advise(np.argsort(self.rows))
             slices = self.reader.slices
-            if slices is None:
-                order, files, is_many = self._by_row()
-                views = self._views(order, files, copies=is_many)
-            else:
-                views = slices.read(self.files, self.starts, self.ends)
+            views = self._views() if slices is None else slices.read(self.files, self.starts, self.ends)
             made = use(views)
             activity.note(disk_reads() - before)
             return made
 
-    def _by_row(self) -> tuple[NDArray[np.intp], NDArray[np.int64], bool]:
-        """Sort the records by file and offset: their indices, their files, and True if these are many."""
-        order = np.argsort(self.rows)
-        files = self.files[order]
-        return order, files, bool(np.count_nonzero(np.diff(files)) >= _FILES_AT_ONCE)
-
-    def _views(self, order: NDArray[np.intp], files: NDArray[np.int64], *, copies: bool) -> list[memoryview]:
-        """Return the ranges of the records; of many files copies, because a view keeps its file open."""
-        starts, ends, use, now = self.starts[order], self.ends[order], next_use(), monotonic_ns()
-        views: list[memoryview] = [memoryview(b"")] * order.size
+    def _views(self) -> list[memoryview]:
+        files, starts, ends = self.files.tolist(), self.starts.tolist(), self.ends.tolist()
+        different, use, now = dict.fromkeys(files), next_use(), monotonic_ns()
+        if len(different) <= _FILES_AT_ONCE:
+            opened = {file: self._opened(file, use, now) for file in different}
+            spans = zip(files, starts, ends, strict=True)
+            return [opened[file][start:end] for file, start, end in spans]
+        copies: list[memoryview] = [memoryview(b"")] * len(files)  # A view keeps its file open.
         current = -1
-        # No array operation for each file: of many files there is hardly more than a record of each.
-        for place, file, start, end in zip(
-            order.tolist(), files.tolist(), starts.tolist(), ends.tolist(), strict=True
-        ):
-            if file != current:
-                current, mapped = file, self.reader.files.mapped(file, use)
-                if now >= mapped.next_look_ns:
-                    mapped.check()
-                view = mapped.view
-            views[place] = memoryview(bytes(view[start:end])) if copies else view[start:end]
-        return views
+        for place in np.argsort(self.rows).tolist():
+            if files[place] != current:
+                current = files[place]
+                view = self._opened(current, use, now)
+            copies[place] = memoryview(bytes(view[starts[place] : ends[place]]))
+        return copies
 
-    def _by_file(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """Yield each file, with the indices of its records in the plan."""
-        files = self.files
-        if files.size and (files == files[0]).all():
-            yield int(files[0]), np.arange(files.size)
-            return
-        order = np.argsort(files, kind="stable")
-        for at in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
-            if at.size:
-                yield int(files[at[0]]), at
+    def _opened(self, file: int, use: int, now: int) -> View:
+        mapped = self.reader.files.mapped(file, use)
+        if now >= mapped.next_look_ns:
+            mapped.check()
+        return mapped.view
 
     def by_decoder(self) -> list[tuple[ColumnsDecoder, NDArray[np.intp]]]:
         """Return the decoders of records in columns, each with the indices of its records in the plan."""
@@ -323,10 +308,13 @@ class _FilesPlan(Plan):
         assert isinstance(decoder, ColumnsDecoder)
         if not decoder.headed:
             return [(decoder, np.arange(len(self)))]
-        found: dict[bytes, list[NDArray[np.intp]]] = {}
-        for file, at in self._by_file():
-            found.setdefault(_head(reader.files, file), []).append(at)
-        return [(decoder.for_head(head), np.sort(np.concatenate(at))) for head, at in found.items()]
+        files = np.unique(self.files)
+        heads = [_head(reader.files, file) for file in files.tolist()]
+        different = {head: number for number, head in enumerate(dict.fromkeys(heads))}
+        numbers = np.array([different[head] for head in heads])[np.searchsorted(files, self.files)]
+        return [
+            (decoder.for_head(head), np.flatnonzero(numbers == number)) for head, number in different.items()
+        ]
 
     def last_of_files(self) -> NDArray[np.bool_]:
         """Return True for each record that is the last one of its file."""
@@ -334,15 +322,15 @@ class _FilesPlan(Plan):
         return last
 
     def _decoded_local(self) -> list[Any]:
-        order, files, is_many = self._by_row()
-        if self.reader.many is not None and not is_many:
+        if self.reader.many is not None and len(set(self.files.tolist())) <= _FILES_AT_ONCE:
             try:
-                return self.reader.many(self._views(order, files, copies=False))
+                return self.reader.many(self._views())
             except IndexStale:
                 raise
             except Exception:  # noqa: BLE001, S110 - decoding them one by one says what is wrong with which
                 pass
-        starts, ends = self.starts[order], self.ends[order]
+        order = np.argsort(self.rows)
+        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         open_file, fasts = self.reader.files.mapped, self.reader.fasts
         out: list[Any] = [None] * order.size
         current, now, use = -1, monotonic_ns(), next_use()
