@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from seekable._optional import optional
+from seekable.formats.lines.line_bounds import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,8 @@ def table(views: Sequence[memoryview], records: CsvRecords, *, last: Sequence[in
         pieces[at] = bytes(views[at]) + b"\n"
     joined, dialect = b"".join(pieces), records.dialect
     doubtful = dialect.checks_lines and dialect.quote.encode() in joined
-    if records.wrong or doubtful or dialect.encoding != "utf-8":
+    marked = joined.startswith(BYTE_ORDER_MARK)  # The reader leaves it out, and here it is text.
+    if records.wrong or doubtful or marked or dialect.encoding != "utf-8":
         message = "records are read one by one"
         raise ValueError(message)
     batch = pa_csv.open_csv(pa.BufferReader(joined), **_options(records)).read_next_batch()
