@@ -72,9 +72,9 @@ def _columns(data: Data) -> Iterator[Row]:
     """Measure shuffled batches of columns against those that are collated of dicts."""
     lines, table = benchmark_data.numbers(data)
     files = {
-        "JSON lines of six values": (lines, ("numpy", 1.3), ("arrow", 1.0)),
+        "JSON lines of six values": (lines, ("numpy", 1.2), ("arrow", 1.0)),
         "JSON lines of 20 texts": (benchmark_data.fields(data, 20), ("numpy", 1.1), ("arrow", 0.85)),
-        "CSV of six values": (table, ("numpy", 2.2), ("arrow", 3.0)),
+        "CSV of six values": (table, ("numpy", 2.0), ("arrow", 3.0)),
     }
     for what, (path, *forms) in files.items():
         count = min(_MOST, len(sk.open(path)))
