@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import seekable as sk
+from seekable.nodes.graph import SearchRange
+from seekable.nodes.node import LeafNode
 from seekable.nodes.rows_to_exclude import excluded_rows
 from seekable.nodes.without import excluded
 from seekable.resume.from_description import rebuild, rebuild_loosely
@@ -17,6 +20,8 @@ from seekable.resume.from_description import rebuild, rebuild_loosely
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from seekable.nodes.node import Node
 
 A, B = "<builtins.list a>", "<builtins.list b>"
 SIZE = 40
@@ -203,6 +208,24 @@ def test_several_lists_are_one() -> None:
                 twice_ = excluded(twice_, excluded_rows(node, some), fill=fill)
             assert twice_.fingerprint == both.fingerprint != node.fingerprint
             assert excluded(both, excluded_rows(node, LISTED[3:]), fill=fill) is both
+
+
+def of_leaves(rows: list[int], node: Node) -> list[int]:
+    return rows if isinstance(node, LeafNode) else []
+
+
+def test_holes_may_leave_what_fills_the_places_of_others_as_it_is() -> None:
+    before = source().shuffle(seed=1).without(LISTED[:5])
+    rows = excluded_rows(before._node, [(A, row) for row in range(9, 25)])
+    after = excluded(before._node, rows, fill="hole", anew=False)
+    positions = np.arange(3 * SIZE)
+    was = before._node.fetch(positions)
+    wanted = [sk.HOLE if 9 <= record["id"] < 25 else record for record in was]
+    assert after.fetch(positions) == [after.record(at) for at in positions.tolist()] == wanted
+    for row in range(SIZE):
+        found = after.find_within(partial(of_leaves, [row]), SearchRange(0, positions.size, range(3)))
+        there = [at for at, record in enumerate(wanted) if record is not sk.HOLE and record["id"] == row]
+        assert sorted(found.tolist()) == there
 
 
 def test_holes_and_replacements_together() -> None:

@@ -153,7 +153,7 @@ class Without(LeavesOut, OrderNode):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WithHoles(LeavesOut, RecordNode):
-    """In the place of a row that is left out comes a hole; nothing of it is read."""
+    """In the place of a row that is left out comes a hole, also where it fills another's; nothing is read."""
 
     child: Node
     rows: Int64s
@@ -191,8 +191,18 @@ class WithHoles(LeavesOut, RecordNode):
         return _HolesReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Read the record at one position; return a hole if its row is left out."""
-        return HOLE if self.out.holds_one(position % self.size) else self.child.record(position)
+        """Read the record at one position; return a hole if its row, or what fills it, is left out."""
+        is_out = self.out.holds_one(position % self.size)
+        if not is_out and self._filling is not None:
+            is_out = self.out.holds_one(self._filling.forward_one(position) % self.size)
+        return HOLE if is_out else self.child.record(position)
+
+    def holes(self, positions: Int64s) -> Int64s:
+        """Return the indices of the positions at which holes come, ascending."""
+        at = self.out.holding(positions % self.size)
+        if self._filling is None:
+            return at
+        return np.union1d(at, self.out.holding(self._filling.forward(positions) % self.size))
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the same holes over a narrowed child."""
@@ -210,8 +220,15 @@ class WithHoles(LeavesOut, RecordNode):
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions of rows that are not left out."""
         is_kept = np.ones(positions.size, dtype=np.bool_)
-        is_kept[self.out.holding(positions % self.size)] = False
+        is_kept[self.holes(positions)] = False
         return positions[is_kept]
+
+    @cached
+    def _filling(self) -> Exclusion | None:
+        """What fills places of the child, if rows that are left out here may come there."""
+        if not isinstance(self.child, Without) or np.isin(self.rows, self.child.rows).all():
+            return None
+        return self.child.order
 
 
 @final
@@ -241,7 +258,7 @@ class _HolesReader(Reader):
         for number in np.unique(which).tolist():
             node = self._nodes[number]
             own = np.arange(positions.size) if which.size == 1 else np.flatnonzero(which == number)
-            found.append(own[node.out.holding(positions[own] % node.size)])
+            found.append(own[node.holes(positions[own])])
         return np.sort(np.concatenate(found))
 
 
@@ -271,7 +288,7 @@ class _HolesPlan(InMemoryPlan):
         return self.child.origins()
 
 
-def excluded(node: Node, rows: ExcludedRows, *, fill: Fill = "replace") -> Node:
+def excluded(node: Node, rows: ExcludedRows, *, fill: Fill = "replace", anew: bool = True) -> Node:
     """Return a dataset without some rows: all other records stay at their positions.
 
     Rows that are left out already stay so, and the places of all are filled anew. So one call for each of
@@ -281,6 +298,8 @@ def excluded(node: Node, rows: ExcludedRows, *, fill: Fill = "replace") -> Node:
         node: the dataset.
         rows: the rows of files to leave out. Those that the dataset does not have are no error.
         fill: what comes in their places.
+        anew: False for holes alone: what fills the places of rows that are left out already stays, or is a
+            hole too.
 
     Returns:
         The dataset; ``node`` itself if it has none of the rows.
@@ -296,16 +315,17 @@ def excluded(node: Node, rows: ExcludedRows, *, fill: Fill = "replace") -> Node:
         >>> excluded(words.shuffle(seed=1)._node, rows)
         <Dataset, 6 records: from_sequence(<builtins.str of 6>).without(<1 rows>).shuffle(seed=1)>
     """
-    return _Exclusions(rows, fill).over(node)
+    return _Exclusions(rows, fill, anew=anew).over(node)
 
 
 @final
 class _Exclusions:
     """One call of `excluded`: each node below is gone through once."""
 
-    def __init__(self, rows: ExcludedRows, fill: Fill) -> None:
+    def __init__(self, rows: ExcludedRows, fill: Fill, *, anew: bool) -> None:
         self._listed = dict(iter(rows))
         self._fill: Fill = fill
+        self._anew = anew
         self._made: dict[int, Node] = {}
         self._of_leaves: dict[int, Int64s] = {}
 
@@ -347,7 +367,7 @@ class _Exclusions:
         """Return a domain without rows; those in ``holes`` and ``replaced`` are left out already.
 
         The places of holes are never filled, but a hole may fill no place either: so the rows that are
-        replaced are chosen among those that are neither.
+        replaced are chosen among those that are neither, where they are chosen anew.
         """
         rows = np.setdiff1d(rows, np.union1d(holes, replaced), assume_unique=True)
         if not rows.size:
@@ -358,9 +378,10 @@ class _Exclusions:
             replaced = np.union1d(replaced, rows)
         out = np.union1d(holes, replaced)
         _check_kept(domain, out)
+        filled = out if self._anew else replaced
         if replaced.size:
-            _warn_of_repeats(domain, out)
-        made = Without(domain, out) if replaced.size else domain
+            _warn_of_repeats(domain, filled)
+        made = Without(domain, filled) if replaced.size else domain
         return WithHoles(made, holes) if holes.size else made
 
     def _rows_in(self, domain: Node) -> Int64s:

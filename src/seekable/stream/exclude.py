@@ -1,9 +1,10 @@
 """Rows that are left out of a run over a stream, from a step on.
 
 They are left out where they are read: a lane reads on without them when it has given its last item before the
-step, and what follows them moves up. Items that wait in buffers, open packs or open turns stay, and are made
-again from the whole dataset after a resume. At which of its rows a lane changes is a function of the lane
-alone, so that it is the same on any ranks and in any workers.
+step, and what follows them moves up. Items that wait in buffers, open packs or open turns stay. They are made
+again at the change, as after a resume: a row from the whole dataset, and a packed sample with padding in the
+place of what is left out. At which of its rows a lane changes is a function of the lane alone, so that it is
+the same on any ranks and in any workers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from seekable.stream.from_dataset import FromDataset, stages_of
 from seekable.stream.mix import MixBounded, MixItems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seekable.nodes.node import Node
     from seekable.nodes.rows_to_exclude import Excludes
@@ -62,8 +63,8 @@ def leaves_out(stream: Stream, rows: ExcludedRows, before: Iterable[ExcludedRows
         InvalidArgument: nothing would be kept of a dataset, or a record is made of several.
     """
     found = False
-    for _, source in _sources(stream.stage):
-        kept = _without(source.dataset, before)
+    for dataset in _datasets(stream.stage):
+        kept = _without(dataset, before)
         found = _without(kept, [rows]) is not kept or found
     return found
 
@@ -77,10 +78,9 @@ class LaneExclusions:
     """
 
     def __init__(self, stage: Stage, journal: Journal) -> None:
-        self._entries = exclusions(journal)
-        self._sources = _sources(stage) if self._entries else []
-        self._made: dict[tuple[int, int], FromDataset] = {}
-        """Each source as it is after so many entries."""
+        self._stage, self._entries = stage, exclusions(journal)
+        self._made: dict[int, list[Stage]] = {}
+        """The stages as they are after so many entries, in the order of a lane's states."""
         self._changed: dict[int, int] = {}
         """By lane, the number of entries that it knows."""
 
@@ -91,32 +91,32 @@ class LaneExclusions:
             return
         # What was read ahead has the rows.
         iterator.pause()
-        below = list(iterator.walk())
-        for place, source in self._sources:
-            below[place].stage = self._source_after(place, source, due)
-        for each in below:
-            if isinstance(each.stage, MixItems):
-                # A mixture may read its sources together. What waits above is made again from the whole ones.
-                each.stage = each.stage.with_inputs([part.stage for part in each.inputs])
+        for each, stage in zip(iterator.walk(), self._stages_after(due), strict=True):
+            each.stage = stage
         self._changed[iterator.number] = due
 
-    def _source_after(self, place: int, source: FromDataset, count: int) -> FromDataset:
-        if (place, count) not in self._made:
+    def _stages_after(self, count: int) -> list[Stage]:
+        if count not in self._made:
             rows = [entry.rows for entry in self._entries[:count]]
-            self._made[place, count] = replace(source, dataset=_without(source.dataset, rows))
-        return self._made[place, count]
+            self._made[count] = list(stages_of(_over_sources_without(self._stage, rows)))
+        return self._made[count]
 
 
-def _sources(stage: Stage) -> list[tuple[int, FromDataset]]:
-    """Return the sources of a stream that read datasets, each with its place in a lane's states."""
-    return [(place, each) for place, each in enumerate(stages_of(stage)) if isinstance(each, FromDataset)]
+def _over_sources_without(stage: Stage, lists: Sequence[ExcludedRows]) -> Stage:
+    """Return a stage over sources without some rows."""
+    if isinstance(stage, FromDataset):
+        return replace(stage, dataset=_without(stage.dataset, lists), whole=stage.dataset)
+    below = [_over_sources_without(each, lists) for each in stage.inputs]
+    return stage.with_inputs(below) if below else stage
 
 
 def _datasets(stage: Stage) -> list[Node]:
-    return [source.dataset for _, source in _sources(stage)]
+    """Return the datasets that the sources of a stream read, in the order of a lane's states."""
+    return [each.dataset for each in stages_of(stage) if isinstance(each, FromDataset)]
 
 
 def _without(dataset: Node, lists: Iterable[ExcludedRows]) -> Node:
+    """Return a dataset with more holes; no position has another row, because tokens are positions."""
     for rows in lists:
-        dataset = excluded(dataset, rows, fill="hole")
+        dataset = excluded(dataset, rows, fill="hole", anew=False)
     return dataset

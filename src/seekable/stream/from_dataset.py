@@ -57,6 +57,9 @@ class FromDataset(Leaf):
     begin: int | None = None
     """The first position after a resume by rows; epochs are still counted from ``start``."""
 
+    whole: Node | None = None
+    """The dataset before a run left rows of it out: items of these rows that wait are made of it."""
+
     kind: ClassVar[str] = "dataset"
 
     @property
@@ -121,7 +124,11 @@ class FromDataset(Leaf):
         Raises:
             BadToken: a token is not a position of the stream, or the record there is a hole now.
         """
-        records = self.dataset.fetch(np.array([self._position(token) for token in tokens], dtype=np.int64))
+        positions = np.array([self._position(token) for token in tokens], dtype=np.int64)
+        records = self.dataset.fetch(positions)
+        if self.whole is not None and (left_out := [at for at, each in enumerate(records) if each is HOLE]):
+            for at, record in zip(left_out, self.whole.fetch(positions[left_out]), strict=True):
+                records[at] = record
         for token, record in zip(tokens, records, strict=True):
             if record is HOLE:
                 raise BadToken(f"position {token} of {self.dataset!r} is a hole now: it was a record once")

@@ -101,7 +101,20 @@ def test_states_resume_at_every_cut_on_any_ranks(world_size: int, tmp_path: Path
         assert [item for row in zip(*shares, strict=True) for item in row] == modelled()[step]
 
 
+def spelled(row: int) -> list[int]:
+    return [row] * (1 + row % 4)
+
+
 PIPELINES = {
+    "filled": lambda: (
+        data()
+        .without([data().locate(row) for row in range(30, 60)])
+        .stream(lanes=LANES)
+        .shuffle(buffer=9, seed=3)
+    ),
+    "masked": lambda: (
+        data().map(spelled).pack(7, seed=1, key=None).stream(lanes=LANES).shuffle(buffer=9, seed=3)
+    ),
     "buffer": lambda: plain().filter(lambda row: row % 3).shuffle(buffer=20, seed=3),
     "packed": lambda: plain().map(lambda row: [row] * (1 + row % 4)).pack(7),
     "mixed": lambda: sk.mix(

@@ -281,7 +281,7 @@ def position_lengths(node: Node, positions: Int64s) -> PositionLengths:
 
 def _with_holes(node: WithHoles, positions: Int64s, found: PositionLengths) -> PositionLengths:
     """Return lengths in which those of rows that are left out are those of holes."""
-    holes = node.out.holding(positions % node.size)
+    holes = node.holes(positions)
     held, places = found.held.copy(), found.places.copy()
     held[holes], places[holes] = 0, -1
     return PositionLengths(held, places)
