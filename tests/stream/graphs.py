@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -34,24 +36,54 @@ def graphs(draw: st.DrawFn, lanes: int, depth: int) -> sk.Stream:
     return draw(st.sampled_from(STAGES))(draw, below, depth)
 
 
+@functools.cache
+def folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="seekable-numbers-")
+
+
+@functools.cache
+def in_file(n: int) -> sk.Dataset:
+    """Return the numbers from 0 on as lines of a file."""
+    path = Path(folder().name) / f"{n}.jsonl"
+    path.write_text("".join(f"{number}\n" for number in range(n)), encoding="utf-8")
+    return sk.open(path)
+
+
+@st.composite
+def files(draw: st.DrawFn, lanes: int) -> sk.Stream:
+    """Files of numbers, some of which are left out; a mixture reads such streams together."""
+    n = draw(st.integers(1, 30))
+    ds = in_file(n)
+    if draw(st.booleans()):
+        ds = ds.shuffle(draw(seeds))
+    gone = draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
+    ds = ds.without(ds.locate(sorted(gone)), fill=draw(st.sampled_from(["hole", "hole", "replace"])))
+    return ds.stream(lanes=lanes, epochs=draw(st.sampled_from([1, 2, None] if n >= lanes else [1, 2])))
+
+
 @st.composite
 def sources(draw: st.DrawFn, lanes: int) -> sk.Stream:
-    """Datasets with an end or without, and what a function returns."""
+    """Datasets with an end or without, mixtures of files, and what a function returns."""
     n = draw(st.one_of(st.integers(0, 3), st.integers(4, 30), st.integers(4, 30)))
     ds = sk.from_sequence(range(n), version=draw(st.sampled_from("ab")))
     if draw(st.booleans()):
         ds = ds.shuffle(draw(seeds))
-    kind = draw(st.sampled_from(["ends", "ends", "endless", "start", "endless dataset", "iterable", "holes"]))
+    kinds = ["ends", "ends", "endless", "start", "endless dataset", "iterable", "holes", "files"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "endless" and n >= lanes:
         return ds.stream(lanes=lanes)
     if kind == "start":
         return ds.stream(lanes=lanes, epochs=draw(st.integers(0, 3)), start=draw(st.integers(0, 70)))
     if kind == "endless dataset" and n:
         return sk.mix([ds, noise()], weights=[3, 1], seed=draw(seeds), stop="never").stream(lanes=lanes)
+    if kind == "files":
+        parts = draw(st.lists(files(lanes), min_size=1, max_size=3))
+        stop: Any = draw(st.sampled_from(["first", "all"]))
+        return sk.mix(parts, weights=[1, 2, 1][: len(parts)], seed=draw(seeds), stop=stop)
     if kind == "iterable":
         return sk.from_iterable(functools.partial(functions.counted, n), lanes=lanes, replay=True)
     if kind == "holes":
-        return ds.map(functions.full_of_holes).stream(lanes=lanes, epochs=2)
+        ds = ds.map(functions.full_of_holes)
     return ds.stream(lanes=lanes, epochs=draw(st.integers(1, 3)))
 
 

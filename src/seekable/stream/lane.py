@@ -119,7 +119,8 @@ class LaneIterator:
     """
 
     def __init__(self, stage: Stage, number: int, *, is_probe: bool = False) -> None:
-        self.stage = stage
+        self.stage = self._begun = stage
+        """The stage, which a change of the run may replace; and the one that it began with."""
         self.number = number
         self.is_probe = is_probe
         """True if the iterator only finds out whether the lane gives an item: it ends where none comes."""
@@ -150,9 +151,7 @@ class LaneIterator:
         if self._buffer is None:
             (source,) = self.stage.inputs
             self._buffer = TokenBuffer(
-                lambda tokens: [
-                    item if prepare is None else prepare(item) for item in rebuilt(source, tokens)
-                ],
+                lambda tokens: [item if prepare is None else prepare(item) for item in self._rebuilt(tokens)],
                 # A source that replays is read through once for each call, so one call makes all items.
                 all_at_once=not source.constant_time,
             )
@@ -329,6 +328,18 @@ class LaneIterator:
         self._given, self._tokens, self._tokens_of = self.delivered, (None,), None
         self._buffer = self._iterator = self._items = self._runs = self._left = None
         self._behind = 0
+
+    def _rebuilt(self, tokens: Sequence[Token]) -> list[Any]:
+        """Return items of the input again: as they are now, or as they were where that stage has none now."""
+        (now,), (begun,) = self.stage.inputs, self._begun.inputs
+        try:
+            return rebuilt(now, tokens)
+        except BadToken:
+            if now is begun:
+                raise
+            if len(tokens) == 1:
+                return rebuilt(begun, tokens)
+        return [item for token in tokens for item in self._rebuilt([token])]
 
     def _own_holes(self) -> int:
         return self._holes + int(self.state.get("holes", 0))

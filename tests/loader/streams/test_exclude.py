@@ -105,6 +105,10 @@ def spelled(row: int) -> list[int]:
     return [row] * (1 + row % 4)
 
 
+def is_full(sample: dict[str, Any]) -> bool:
+    return bool(sample["segment_ids"].all())
+
+
 PIPELINES = {
     "filled": lambda: (
         data()
@@ -114,6 +118,14 @@ PIPELINES = {
     ),
     "masked": lambda: (
         data().map(spelled).pack(7, seed=1, key=None).stream(lanes=LANES).shuffle(buffer=9, seed=3)
+    ),
+    "chosen": lambda: (
+        data()
+        .map(spelled)
+        .pack(7, seed=1, key=None)
+        .stream(lanes=LANES)
+        .filter(is_full)
+        .shuffle(buffer=9, seed=3)
     ),
     "buffer": lambda: plain().filter(lambda row: row % 3).shuffle(buffer=20, seed=3),
     "packed": lambda: plain().map(lambda row: [row] * (1 + row % 4)).pack(7),
