@@ -12,6 +12,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -274,6 +275,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--nightly", action="store_true", help="all there is")
     parser.add_argument("--processes", type=int, default=min(os.cpu_count() or 1, MOST_PROCESSES))
     options, rest = parser.parse_known_args(arguments)
+    # A shell starts what it runs in the background without SIGINT, and tests interrupt what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if options.nightly:
         os.environ["SEEKABLE_TESTS"] = "all"
         seed = os.environ.setdefault("SEEKABLE_SEED", str(random.SystemRandom().randrange(2**32)))
