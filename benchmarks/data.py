@@ -136,6 +136,16 @@ def make(sizes: Sizes, folder: str = FOLDER) -> Data:
     return Data(sizes, folder, long, short, _halves(long, sizes), dealt(long, folder, sizes, sizes.sources))
 
 
+def as_installed(data: Data) -> dict[str, str]:
+    """Return the environment of a process whose modules have bytecode, as an installation gives them.
+
+    It lies in a folder of its own: this process may be told to write none, and what lies beside the sources
+    may be of older ones. The first process writes it.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": os.path.join(data.folder, "bytecode")}
+
+
 def beginning(data: Data) -> str:
     """Return a file of the first records: those that other libraries get in their formats."""
     path = os.path.join(data.folder, f"first-{data.sizes.converted}", "first.jsonl")

@@ -1,17 +1,12 @@
-"""Start-up: a process that opens an indexed JSONL file and takes a batch, beside the imports it needs.
-
-Modules have bytecode, as an installation gives them: in a folder of its own, because this process may be told
-to write none, and because bytecode beside the sources may be of older ones.
-"""
+"""Start-up: a process that opens an indexed JSONL file and takes a batch, beside the imports it needs."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.data import numbered
+from benchmarks.data import as_installed, numbered
 from benchmarks.measure import Contestant, Target, race, relative, shown
 
 import seekable as sk
@@ -40,8 +35,7 @@ def rows(data: Data) -> Iterator[Row]:
     sk.open(folder)  # writes the index
     path = sk.open(folder).locate(0).path
     sk.open(path)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = os.path.join(data.folder, "bytecode")
+    environment = as_installed(data)
     contestants = {
         "seekable": Contestant(lambda: _run(environment, _BATCH, path)),
         "floor": Contestant(lambda: _run(environment, _FLOOR)),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks import view_data
+from benchmarks.data import as_installed
 from benchmarks.measure import Target, absolute
 
 import seekable as sk
@@ -28,7 +29,7 @@ from seekable.viewer.facts.odd import odd, usual
 from seekable.viewer.facts.search import Searched, search_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from benchmarks.data import Data
     from benchmarks.measure import Row
@@ -113,12 +114,13 @@ def rows(data: Data) -> Iterator[Row]:
     corpus = sk.open(
         os.path.join(folder, "corpus"), storage=sk.Storage(max_open_files=1024)
     )  # As the command has it.
-    with _client(folder, ("of2", "of20", "of500")) as client:
+    environment = as_installed(data)
+    with _client(folder, ("of2", "of20", "of500"), environment) as client:
         yield from _mixtures(client)
         if os.path.isdir("/proc/self"):
             after = client.private_megabytes()
             yield absolute("viewer: private memory with 10^9 rows", after, "MB", Target("at most", 200))
-    with _client(folder, ("train",)) as client:
+    with _client(folder, ("train",), environment) as client:
         yield absolute("viewer: the command, to listening", client.began, "s", Target("at most", 0.8))
         seconds, _ = client.get("")
         yield absolute("viewer: first page", 1e3 * seconds, "ms", Target("at most", 100))
@@ -131,16 +133,15 @@ def rows(data: Data) -> Iterator[Row]:
             after = client.private_megabytes()
             yield absolute("viewer: private memory after all of this", after, "MB", Target("at most", 150))
     if os.path.isdir("/proc/self"):
-        yield _of_many(folder)
+        yield _of_many(folder, environment)
     yield from _facts(corpus, sk.open(data.long))
 
 
-def _of_many(folder: str) -> Row:
+def _of_many(folder: str, environment: Mapping[str, str]) -> Row:
     """Measure the memory of many datasets that are open at once, after each was looked at."""
     names = [f"part{number:02}" for number in range(_MANY)]
-    with _client(
-        folder, (), [f"{name}=corpus/part-{at:05}.jsonl" for at, name in enumerate(names)]
-    ) as client:
+    parts = [f"{name}=corpus/part-{at:05}.jsonl" for at, name in enumerate(names)]
+    with _client(folder, (), environment, parts) as client:
         for name in names:
             for page in ("", "rows", "stats", "row/17", f"search?q={_ABSENT}"):
                 client.get(f"d/{name}/{page}")
@@ -243,13 +244,16 @@ def _make(folder: str, files: int, count: int) -> None:
 
 
 @contextlib.contextmanager
-def _client(folder: str, names: Iterable[str], data: Iterable[str] = ("corpus",)) -> Iterator[Client]:
+def _client(
+    folder: str, names: Iterable[str], environment: Mapping[str, str], data: Iterable[str] = ("corpus",)
+) -> Iterator[Client]:
     pipelines = [f"{name}=bench_run:{name}" for name in names]
     command = [sys.executable, "-m", "seekable", "view", *data, *pipelines]
     began = time.perf_counter()
     with subprocess.Popen(
         [*command, "--json", "--no-browser", "--port", "0"],
         cwd=folder,
+        env=environment,
         stdout=subprocess.PIPE,
         text=True,
     ) as server:
