@@ -71,10 +71,12 @@ def _used_by(process: str) -> float:
 def _children_of(process: str) -> list[str]:
     found: list[str] = []
     folder = f"/proc/{process}/task"
+    threads: list[str] = []
     with contextlib.suppress(OSError):
-        for thread in os.listdir(folder):
-            with open(f"{folder}/{thread}/children", encoding="utf-8") as file:
-                found += file.read().split()
+        threads = os.listdir(folder)
+    for thread in threads:
+        with contextlib.suppress(OSError):  # A thread may have ended meanwhile.
+            found += Path(f"{folder}/{thread}/children").read_text(encoding="utf-8").split()
     return found
 
 
